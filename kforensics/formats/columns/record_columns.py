@@ -63,16 +63,18 @@ class RecordColumns:
         return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
 
 
-@dataclass(frozen=True, slots=True)
-class LaneDamage:
-    """The error that the exact reader found in a lane; its span is in the buffer."""
+class BodyDamage(NamedTuple):
+    """A batch whose body cannot be read, or whose records are malformed as the exact reader found."""
 
-    lane: int
+    row: int
     error: FormatError
+    """Its span is in the buffer that was read."""
+    start: int | None = None
+    """Where the batch would begin in that buffer; none where it can't be decompressed."""
 
 
-def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[LaneDamage]:
-    """Return the lanes whose records are malformed.
+def find_damaged_bodies(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> list[BodyDamage]:
+    """Return the batches whose records are malformed.
 
     Args:
         exact: the budget of the exact reader; a doubtful lane beyond it counts as malformed, without the first wrong record.
@@ -86,13 +88,13 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> l
         if not sound.all():
             doubtful.update((piece.first_lane + np.flatnonzero(~sound)).tolist())
     return [
-        LaneDamage(lane, error)
+        _lane_damage(lanes, lane, error)
         for lane in sorted(doubtful)
         if (error := _exact_error(buffer, lanes, lane, exact)) is not None
     ]
 
 
-def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | LaneDamage]:
+def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterator[RecordColumns | BodyDamage]:
     """Yield the columns of all records in file order, and each damage behind the readable records of its lane.
 
     Args:
@@ -247,10 +249,10 @@ def _exact_error(buffer: WordBuffer, lanes: Lanes, lane: int, exact: ExactReads)
 
 def _exact_columns(
     buffer: WordBuffer, lanes: Lanes, lane: int, skip: int, exact: ExactReads
-) -> Iterator[RecordColumns | LaneDamage]:
+) -> Iterator[RecordColumns | BodyDamage]:
     """Yield a lane's records behind the first `skip`, by the exact reader, and what is wrong with them."""
     if not exact.take(int(lanes.ends[lane] - lanes.starts[lane])):
-        yield LaneDamage(lane, _not_looked_for(lanes, lane))
+        yield _lane_damage(lanes, lane, _not_looked_for(lanes, lane))
         return
     layouts = _exact_layouts(buffer, lanes, lane)
     error: FormatError | None = None
@@ -268,7 +270,11 @@ def _exact_columns(
         if taken[skipped:]:
             yield _columns_of(taken[skipped:], int(lanes.rows[lane]))
     if error is not None:
-        yield LaneDamage(lane, error)
+        yield _lane_damage(lanes, lane, error)
+
+
+def _lane_damage(lanes: Lanes, lane: int, error: FormatError) -> BodyDamage:
+    return BodyDamage(int(lanes.rows[lane]), error, int(lanes.starts[lane]) - BATCH_HEADER.length)
 
 
 def _columns_of(layouts: list[RecordLayout], row: int) -> RecordColumns:
@@ -284,13 +290,6 @@ class Bodies(NamedTuple):
 
     buffer: WordBuffer
     lanes: Lanes
-
-
-class BodyDamage(NamedTuple):
-    """A batch whose body cannot be read."""
-
-    row: int
-    error: FormatError
 
 
 def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64], file_position: int) -> Bodies:

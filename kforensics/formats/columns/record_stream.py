@@ -14,15 +14,13 @@ from kforensics.formats.columns.record_chain import Positions, Values, Words
 from kforensics.formats.columns.record_columns import (
     Bodies,
     BodyDamage,
-    LaneDamage,
     RecordColumns,
     compressed_bodies,
-    find_damaged_lanes,
+    find_damaged_bodies,
     iter_columns,
     plain_bodies,
 )
 from kforensics.formats.log.batch_table import (
-    BATCH_HEADER,
     CODEC_MASK,
     CONTROL_BIT,
     MESSAGE_HEADER_0,
@@ -112,16 +110,12 @@ def iter_chunks(batches: WindowBatches) -> Iterator[RecordChunk | Damage]:
 
 
 def _body_chunks(batches: WindowBatches, found: Bodies | BodyDamage) -> Iterator[RecordChunk | Damage]:
-    if isinstance(found, BodyDamage):
-        batches.reject_body(found.row, found.error)
-        yield batches.damage[-1]
-        return
-    for columns in iter_columns(found.buffer, found.lanes, batches.exact):
-        if isinstance(columns, LaneDamage):
-            start = int(found.lanes.starts[columns.lane])
-            batches.reject_body(int(found.lanes.rows[columns.lane]), columns.error, start - BATCH_HEADER.length)
+    for columns in [found] if isinstance(found, BodyDamage) else iter_columns(*found, batches.exact):
+        if isinstance(columns, BodyDamage):
+            batches.reject_body(*columns)
             yield batches.damage[-1]
         elif len(columns.rows):
+            assert isinstance(found, Bodies)
             yield _chunk(found.buffer.view, batches.table, columns)
 
 
@@ -222,12 +216,8 @@ def check_records(batches: WindowBatches) -> None:
     """Check every record of every sound batch, lengths, counts and rising offsets, and reject malformed batches."""
     _check_messages(batches)
     for found in _bodies(batches):
-        if isinstance(found, BodyDamage):
-            batches.reject_body(found.row, found.error)
-            continue
-        for damaged in find_damaged_lanes(found.buffer, found.lanes, batches.exact):
-            start = int(found.lanes.starts[damaged.lane])
-            batches.reject_body(int(found.lanes.rows[damaged.lane]), damaged.error, start - BATCH_HEADER.length)
+        for damaged in [found] if isinstance(found, BodyDamage) else find_damaged_bodies(*found, batches.exact):
+            batches.reject_body(*damaged)
 
 
 def _bodies(batches: WindowBatches) -> Iterator[Bodies | BodyDamage]:

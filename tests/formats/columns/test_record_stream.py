@@ -8,7 +8,7 @@ from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.formats.columns import record_columns, record_stream
 from kforensics.formats.columns.batch_checks import ExactReads
 from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
-from kforensics.formats.columns.record_columns import LaneDamage, find_damaged_lanes, iter_columns
+from kforensics.formats.columns.record_columns import BodyDamage, find_damaged_bodies, iter_columns
 from kforensics.formats.log.batches import (
     Message,
     build_record_batch,
@@ -190,7 +190,7 @@ def test_of_many_lanes_the_one_that_breaks_off_early_is_found():
     buffer, lanes = lanes_of(records(9), *([records(2)] * FEW_LANES))
     buffer.view[0] = 0x7F  # the first record claims nearly all that a byte can say, and is negative
 
-    assert [one.lane for one in find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))] == [0]
+    assert [one.row for one in find_damaged_bodies(buffer, lanes, ExactReads(1 << 20))] == [0]
 
 
 def test_what_may_not_be_read_again_is_named_without_a_place():
@@ -199,6 +199,6 @@ def test_what_may_not_be_read_again_is_named_without_a_place():
 
     damage, *rest = iter_columns(buffer, lanes, ExactReads(0))
 
-    assert isinstance(damage, LaneDamage)
+    assert isinstance(damage, BodyDamage)
     assert damage.error.found.endswith("of which the first was not looked for")
-    assert [one.offset_delta.tolist() for one in rest if not isinstance(one, LaneDamage)] == [[0, 1]]
+    assert [one.offset_delta.tolist() for one in rest if not isinstance(one, BodyDamage)] == [[0, 1]]

@@ -10,7 +10,7 @@ from kforensics.errors import FormatError
 from kforensics.formats.columns import record_chain, record_columns
 from kforensics.formats.columns.batch_checks import ExactReads
 from kforensics.formats.columns.record_chain import Lanes
-from kforensics.formats.columns.record_columns import LaneDamage, RecordColumns, find_damaged_lanes, iter_columns
+from kforensics.formats.columns.record_columns import BodyDamage, RecordColumns, find_damaged_bodies, iter_columns
 from kforensics.formats.log.records import (
     BodyRecord,
     CountMismatch,
@@ -79,7 +79,7 @@ def test_columns_hold_what_the_exact_reader_reads(way, given):
     with way_through(way):
         found = [pair for part in iter_columns(buffer, lanes, ExactReads(1 << 20)) for pair in values(buffer, part)]
 
-        assert [] == find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))
+        assert [] == find_damaged_bodies(buffer, lanes, ExactReads(1 << 20))
     assert [(row, record) for row, one in enumerate(given) for record in one] == found
 
 
@@ -121,16 +121,16 @@ def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
     found: list[object] = []
     with way_through(way):
         parts = list(iter_columns(buffer, lanes, ExactReads(1 << 20)))
-        damaged_lanes = find_damaged_lanes(buffer, lanes, ExactReads(1 << 20))
+        damaged_lanes = find_damaged_bodies(buffer, lanes, ExactReads(1 << 20))
     for part in parts:
-        if isinstance(part, LaneDamage):
-            found.append((part.lane, str(part.error)))
+        if isinstance(part, BodyDamage):
+            found.append((part.row, str(part.error)))
         else:
             columns = (part.rows, part.offset_delta, part.timestamp_delta, part.key_length, part.value_length, part.end)
             found += zip(*(column.tolist() for column in columns), strict=True)
     errors = [one for one in expected if len(one) == 2]  # type: ignore[arg-type]
     assert expected == found
-    assert errors == [(one.lane, str(one.error)) for one in damaged_lanes]
+    assert errors == [(one.row, str(one.error)) for one in damaged_lanes]
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def test_lies_cost_nothing(body):
     buffer, lanes = laid_out([(body, 1, 0)])
 
     ((damage,), parts) = (
-        find_damaged_lanes(buffer, lanes, ExactReads(1 << 20)),
+        find_damaged_bodies(buffer, lanes, ExactReads(1 << 20)),
         list(iter_columns(buffer, lanes, ExactReads(1 << 20))),
     )
 
-    assert 0 == damage.lane
-    assert [LaneDamage] == [type(part) for part in parts]
+    assert 0 == damage.row
+    assert [BodyDamage] == [type(part) for part in parts]
 
 
 def test_offset_deltas_must_rise_up_to_the_last():
@@ -178,7 +178,7 @@ def laid_out(given: list[tuple[bytes, int, int]]) -> tuple[WordBuffer, Lanes]:
     return buffer, Lanes(np.arange(len(given)), starts, ends, counts, deltas)
 
 
-def values(buffer: WordBuffer, part: RecordColumns | LaneDamage) -> list[tuple[int, BodyRecord]]:
+def values(buffer: WordBuffer, part: RecordColumns | BodyDamage) -> list[tuple[int, BodyRecord]]:
     assert isinstance(part, RecordColumns)
     found = []
     for index, row in enumerate(part.rows.tolist()):
