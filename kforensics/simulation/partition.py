@@ -44,9 +44,12 @@ MOST_RECORDS_SHOWN = 12
 """The longest log whose records a row lists."""
 
 
+_STOPS = {"stop": "stops cleanly", "crash": "crashes", "power-loss": "loses power"}
+
+
 @dataclass(slots=True)
-class ControlledPartition:
-    """The partition, its replicas, its history so far, and the truth about what was committed."""
+class SimulatedPartition:
+    """The partition, its replicas, its history so far, the truth about what was committed, and the events of clients, brokers and time."""
 
     brokers: tuple[int, ...]
     protocol: ProtocolName
@@ -300,26 +303,6 @@ class ControlledPartition:
             truncation=truncation,
         )
 
-
-def _standing(replica: SimulatedReplica) -> ReplicaRow:
-    is_short = replica.log_end_offset <= MOST_RECORDS_SHOWN
-    return ReplicaRow(
-        broker_id=replica.broker_id,
-        is_running=replica.is_running,
-        log_end_offset=replica.log_end_offset,
-        high_watermark=replica.high_watermark,
-        epochs=replica.epochs,
-        records=tuple(NumberedRecord(*one) for one in replica.records.items()) if is_short else Absent.UNKNOWN,
-    )
-
-
-_STOPS = {"stop": "stops cleanly", "crash": "crashes", "power-loss": "loses power"}
-
-
-@dataclass(slots=True)
-class SimulatedPartition(ControlledPartition):
-    """The partition with the events of clients, brokers and time."""
-
     def produce(self, records: Sequence[str] | int, acks: Acks = Acks.ALL) -> list[Row]:
         """Write one batch to the leader as a producer."""
         leader = self._leader_or_refuse("a producer needs a leader")
@@ -478,3 +461,15 @@ class SimulatedPartition(ControlledPartition):
             raise ImpossibleEventError(f"broker {follower_id} leads and can't fetch from itself")
         self._follower = follower_id
         return follower, leader
+
+
+def _standing(replica: SimulatedReplica) -> ReplicaRow:
+    is_short = replica.log_end_offset <= MOST_RECORDS_SHOWN
+    return ReplicaRow(
+        broker_id=replica.broker_id,
+        is_running=replica.is_running,
+        log_end_offset=replica.log_end_offset,
+        high_watermark=replica.high_watermark,
+        epochs=replica.epochs,
+        records=tuple(NumberedRecord(*one) for one in replica.records.items()) if is_short else Absent.UNKNOWN,
+    )
