@@ -94,13 +94,21 @@ class SealCheck:
     manifest_sha256: str = ""
     _differences: Iterator[Difference] = field(default_factory=lambda: iter(()))
 
-    def begin(self, differences: Iterator[Difference]) -> None:
-        """Take the comparison, which is done as it is read."""
-        self._differences = differences
+    def begin(self, differences: Iterator[Difference], sha256: Callable[[], str]) -> None:
+        """Take the comparison, which is done as it is read, and then the sha256 of the manifest."""
+        self._differences = self._counted(differences, sha256)
 
     def differences(self) -> Iterator[Difference]:
         """Return the differences, which can be read once."""
         return self._differences
+
+    def _counted(self, differences: Iterator[Difference], sha256: Callable[[], str]) -> Iterator[Difference]:
+        for one in differences:
+            self.counts[one.change] += 1
+            if len(self.named[one.change]) < MOST_NAMED:
+                self.named[one.change].append(one)
+            yield one
+        self.manifest_sha256 = sha256()
 
 
 def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_part: bool = False) -> SealCheck:
@@ -120,14 +128,10 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
         for one in compare_seals(reader.entries(), seal_roots(roots, jobs=jobs), check.problems):
             if isinstance(one, SealEntry):
                 check.held += 1
-                continue
-            check.counts[one.change] += 1
-            if len(check.named[one.change]) < MOST_NAMED:
-                check.named[one.change].append(one)
-            yield one
-        check.manifest_sha256 = digest.hexdigest()
+            else:
+                yield one
 
-    check.begin(compare())
+    check.begin(compare(), digest.hexdigest)
     return check
 
 
@@ -188,16 +192,11 @@ def check_capture(path: Path) -> SealCheck:
     sealed = SealCounts(files=len(parts), bytes=sum(one.length for one in parts))
     check = SealCheck(head=head, shown=(str(path),), sealed=sealed)
 
-    def compare() -> Iterator[Difference]:
-        for one in _differences(capture, check):
-            check.counts[one.change] += 1
-            if len(check.named[one.change]) < MOST_NAMED:
-                check.named[one.change].append(one)
-            yield one
+    def sha256() -> str:
         with open_evidence(path.resolve()) as file:
-            check.manifest_sha256 = file.sha256()
+            return file.sha256()
 
-    check.begin(compare())
+    check.begin(_differences(capture, check), sha256)
     return check
 
 
