@@ -329,7 +329,9 @@ def test_columns_make_the_same_lines(
         line
         for part in iter_record_chunks(source)
         if isinstance(part, RecordChunk)
-        for line in record_lines(part, show_payload=show_payload, as_text=as_text, label=', "file": "a%b"')
+        for line in bytes(
+            record_lines(part, show_payload=show_payload, as_text=as_text, label=', "file": "a%b"')
+        ).splitlines(keepends=True)
     ]
     assert singly == together
 

@@ -10,10 +10,11 @@ import pytest
 
 from kforensics.commands.salvaging import jsonl
 from kforensics.commands.salvaging.folder import OutFolder
-from kforensics.commands.salvaging.jsonl import PlainCells
 from kforensics.commands.salvaging.outputs import Given
 from kforensics.commands.salvaging.parquet import ArrowCells
 from kforensics.damage import Damage
+from kforensics.evidence import record_lines
+from kforensics.evidence.record_lines import PlainCells
 from kforensics.formats.log.batches import Message, build_record_batch, encode_message, encode_record_batch
 from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
@@ -98,8 +99,8 @@ def test_pyarrow_is_loaded_only_where_there_are_many_records(tmp_path, monkeypat
 
 def test_long_names_of_headers_are_not_kept():
     long = b"n" * 300
-    before = jsonl._short_name.cache_info().currsize
+    before = record_lines._short_name.cache_info().currsize
 
-    assert jsonl._name(long) == b'"%b"' % long
-    assert jsonl._name(b"\xff" * 300).startswith(b'{"base64": "')
-    assert jsonl._short_name.cache_info().currsize == before
+    assert record_lines._name(long) == b'"%b"' % long
+    assert record_lines._name(b"\xff" * 300).startswith(b'{"base64": "')
+    assert record_lines._short_name.cache_info().currsize == before

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.folder import Background, OutFile, OutFolder, WrittenFile
-from kforensics.commands.salvaging.jsonl import Cells, PlainCells
 from kforensics.commands.salvaging.outputs import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
+from kforensics.evidence.record_lines import PlainCells
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.records import parse_headers
@@ -232,7 +232,7 @@ def _without_bits(count: int) -> NDArray[np.uint8]:
 _BEFORE_ONE, _BEFORE_TWO = _without_bits(2), _without_bits(4)
 
 
-class ArrowCells(Cells):
+class ArrowCells(PlainCells):
     """Columns as Arrow's arrays of bytes."""
 
     def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> Any:
@@ -252,7 +252,7 @@ class ArrowCells(Cells):
         # Groups of three are gathered, the last one with whatever follows in the buffer: its bits are cleared in the text.
         ends = positions + (kept + 2) // 3 * 3
         if ends[-1] > len(view) or (positions[1:] < ends[:-1]).any():
-            return self.texts(PlainCells().base64(view, positions, lengths))
+            return self.texts(super().base64(view, positions, lengths))
         gathered = gather(view, positions, ends)
         count = len(kept)
         bounds = np.frombuffer(gathered.buffers()[1], np.int32)[: count + 1] // 3 * 4
