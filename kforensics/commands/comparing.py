@@ -1,8 +1,9 @@
 """All partitions of the inputs compared: what is consistent leaves a line behind, not its batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import Cluster, cluster_of
@@ -24,6 +25,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
+from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.state import newest_log
@@ -31,7 +33,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.answers.model import Answer, State, weighed
-from kforensics.findings.concern import Concern, ConcernKind
+from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.inputs import RefusedStart, identity_findings, with_refused_starts
 from kforensics.findings.rules.replicas import partition_findings
@@ -196,28 +198,42 @@ def with_shortened_logs(
     }
     if not ended:
         return list(results)
-    places = dict(groups)
-    disks = {
-        (place.state.input, place.state.log_dir)
-        for partition, number in ended
-        for place in places.get(partition, ())
-        if place.state.input == number and place.is_live
+    places = {
+        partition: [OnDisk(one.state.input, one.state.log_dir, one.state.broker_id) for one in group if one.is_live]
+        for partition, group in groups
     }
-    return [_on(disks, one, places.get(one.partition, ())) for one in results]
+    disks = {
+        (one.input, one.log_dir)
+        for partition, number in ended
+        for one in places.get(partition, ())
+        if one.input == number
+    }
+    return [
+        one._replace(judged=beside_shortened_logs(disks, one.judged, places.get(one.partition, ()))) for one in results
+    ]
 
 
-def _on(disks: set[tuple[int, str]], result: PartitionResult, places: Sequence[PartitionPlace]) -> PartitionResult:
-    live = [place.state for place in places if place.is_live]
+class OnDisk(NamedTuple):
+    """Where a live replica is."""
+
+    input: int
+    log_dir: str
+    broker_id: int | Absent
+
+
+def beside_shortened_logs(
+    disks: Collection[tuple[int, str]], judged: JudgedPartition, live: Sequence[OnDisk]
+) -> JudgedPartition:
+    """Return a partition with what is open of it where it has replicas in log directories, by input and path, of which another log ends before a logged offset."""
     on = [one for one in live if (one.input, one.log_dir) in disks]
-    judged = result.judged
     # One that is behind on another disk says nothing of those that it follows.
     is_calm = judged.state in _SAME or (judged.state is State.BEHIND and len(on) == len(live))
     if not on or not is_calm or judged.is_deleted or judged.partition.topic in METADATA_TOPICS:
-        return result
+        return judged
     concern = Concern(
         state=State.UNKNOWN,
         kind=ConcernKind.SAME_DISK,
         owners=tuple(dict.fromkeys(f"broker {one.broker_id}" for one in on)),
         inputs=tuple(dict.fromkeys(one.input for one in on)),
     )
-    return result._replace(judged=judged._replace(concerns=(*judged.concerns, concern)))
+    return judged._replace(concerns=(*judged.concerns, concern))

@@ -26,7 +26,15 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
-from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
+from kforensics.fleet.closing import (
+    audited_brokers,
+    fold_problems,
+    judge_beside_shortened_logs,
+    unanswered,
+    vanished,
+    write_absent,
+    write_rest,
+)
 from kforensics.fleet.facts import Gathered, packed
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
 from kforensics.fleet.keeping import (
@@ -202,7 +210,6 @@ class _Audit:
         digests = shared_digests(gathered, audited, options)
         kept = where_they_are(kept_verdicts(fleet, gathered, digests, self._bases), self._referable())
         self._clock.stage("facts")
-        scan = self._scan_context(fleet, gathered, kept)
         judge = JudgeContext(
             tables=work,
             run=output.run,
@@ -217,7 +224,15 @@ class _Audit:
             bare=bare,
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, totals, self._progress)
+        while True:
+            scan = self._scan_context(fleet, gathered, kept)
+            lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, totals, self._progress)
+            if judge_beside_shortened_logs(work, kept):
+                break
+            # What no directory of a partition shows, and no line about it, may make any kept verdict another one.
+            self._output, kept = self._output.again(begun), Kept()
+            judge = replace(judge, run=self._output.run)
+        output = self._output
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options, kept)

@@ -1,8 +1,10 @@
 """The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,10 +12,13 @@ import pyarrow.compute as pc
 from kforensics.ask.model import Ask
 from kforensics.case.comparison import nodes_in_parts, single_files, without_directories
 from kforensics.case.wanted import is_wanted, missing_filters
+from kforensics.commands.comparing import OnDisk, beside_shortened_logs
 from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import known, known_or
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.plain import to_plain
+from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import misnamed_finding
 from kforensics.findings.rules.fleet import inventory_finding, quorum_finding, spread_findings, unknown_cluster_finding
@@ -194,6 +199,52 @@ def vanished(found: FoundSources) -> list[Problem]:
         for number, one in enumerate(found.inputs)
         if one.found.log_dirs and not _is_there(one.found.root)
     ]
+
+
+def judge_beside_shortened_logs(tables: Tables, kept: Kept) -> bool:
+    """Say of the partitions of this attempt what is open where another log of the same disk ends before a logged offset; false where that makes a kept verdict another one."""
+    concerns = pc.field("concerns")
+    columns = ["verdict_id", "topic", "partition", "concerns"]
+    is_ended = pc.match_substring(concerns, f'"{ConcernKind.LOGGED_END.value}"')
+    is_beside = pc.match_substring(concerns, f'"{ConcernKind.SAME_DISK.value}"')
+    ended = [*tables.rows("partitions", columns=columns, where=is_ended), *kept.rows("partitions", columns, is_ended)]
+    if not ended and not any(True for _ in kept.rows("partitions", columns, is_beside)):
+        return True
+    live: dict[int, list[OnDisk]] = {}
+    of_replicas = ["verdict_id", "input", "log_dir", "node_id"]
+    is_live = pc.field("state") == "live"
+    of_all = tables.rows("replicas", columns=of_replicas, where=is_live), kept.rows("replicas", of_replicas, is_live)
+    for row in chain(*of_all):
+        place = OnDisk(row["input"], row["log_dir"], known_or(row["node_id"], Absent.UNKNOWN))
+        live.setdefault(row["verdict_id"], []).append(place)
+    disks = {
+        (place.input, place.log_dir)
+        for row in ended
+        for one in map(concern_of, json.loads(row["concerns"]))
+        if one.kind is ConcernKind.LOGGED_END
+        for place in live.get(row["verdict_id"], ())
+        if place.input in one.inputs
+    }
+
+    def judged(row: Mapping[str, Any]) -> tuple[JudgedPartition, bool]:
+        known = tuple(map(concern_of, json.loads(row["concerns"] or "[]")))
+        own = tuple(one for one in known if one.kind is not ConcernKind.SAME_DISK)
+        alone = JudgedPartition(partition=TopicPartition(row["topic"], row["partition"]), concerns=own)
+        found = beside_shortened_logs(disks, alone, live.get(row["verdict_id"], ()))
+        return found, found.concerns == known
+
+    if not all(judged(row)[1] for row in kept.rows("partitions", columns)):
+        return False
+    for part in tables.parts("partitions"):
+        rows = tables.read_part("partitions", part).to_pylist()
+        for row in rows:
+            found, is_known = judged(row)
+            if not is_known:
+                row |= {"concerns": json.dumps(to_plain(found.concerns)), "state": found.state.value}
+                if row["report"] is not None:
+                    row["report"] = json.dumps(json.loads(row["report"]) | {"state": found.state.value})
+        tables.write("partitions", part, rows)
+    return True
 
 
 def _is_there(root: Path) -> bool:

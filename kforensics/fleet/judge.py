@@ -28,6 +28,7 @@ from kforensics.fleet.keeping import fingerprint_of_partition
 from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
 from kforensics.fleet.plan import LogDirTask, place_of, verdict_id
 from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
+from kforensics.fleet.schemas import JUDGED
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.replicas.placement import Placement, place_partition
@@ -305,7 +306,7 @@ class JudgedRows:
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
         self._context.tables.write_if_any("problems", part, self.problems)
-        return {name: len(getattr(self, name)) for name in ("partitions", "replicas", "findings", "problems")}
+        return {name: len(getattr(self, name)) for name in JUDGED}
 
 
 def _partition_row(

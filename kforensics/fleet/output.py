@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, publish, total_rows
-from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
+from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, JUDGED, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables, WorkTables
 
 
@@ -69,6 +69,16 @@ class Output:
         }
         (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, started)
         return started
+
+    def again(self, begun: Mapping[str, Any]) -> "Output":
+        """Return the next attempt, before which what this one judged is removed."""
+        for table in JUDGED:
+            for part in self.work.parts(table):
+                if part.startswith(f"run-{self.run:04d}-"):
+                    self.work.remove(table, part)
+        following = {**begun, "run": self.run + 1}
+        (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, following)
+        return replace(self, run=self.run + 1)
 
     def _remove_unfinished(self) -> None:
         """Remove the parts that an interrupted attempt published, and that no manifest names."""

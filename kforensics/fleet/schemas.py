@@ -196,6 +196,9 @@ TABLES: dict[str, pa.Schema] = {
 OF_SEGMENTS = ("segments", "digests", "lineage")
 """Tables of what was read of segments: a task of an audit writes them, and a later attempt or audit need not read that again."""
 
+JUDGED = ("partitions", "replicas", "findings", "problems")
+"""Tables of what a group of partitions comes to."""
+
 CHANGES = pa.schema(
     columns(
         (_TEXT, "finding_id state change"),

@@ -372,14 +372,12 @@ def written(
     controllers: int = CONTROLLERS,
     commits: int = COMMITS,
 ) -> Path:
-    """A fleet of clusters with so many partitions each."""
+    """A fleet of clusters with so many partitions each; one whose making was interrupted goes on where it stopped."""
     if not fleet.exists():
-        work = Path(tempfile.mkdtemp(prefix="making-", dir=fleet.parent))
+        work = fleet.with_name(f"making-{fleet.name}")
         for number, partitions in enumerate(clusters):
             place = work / f"cluster-{number}" if len(clusters) > 1 else work
             write_cluster(place, random.Random(number), partitions, brokers, controllers, commits)
-        for file in files_of(work):
-            os.utime(file, LONG_AGO)
         work.rename(fleet)
     return fleet
 
@@ -389,7 +387,9 @@ def write_cluster(
 ) -> None:
     """Write the nodes of a cluster; files of the same content are links to one."""
     common = place / "common"
-    common.mkdir(parents=True)
+    if place.exists() and not common.exists():
+        return
+    common.mkdir(parents=True, exist_ok=True)
     log = common / "log"
     log.write_bytes(template(RECORDS, VALUE_LENGTH))
     epochs = common / "epochs"
@@ -408,29 +408,35 @@ def write_cluster(
         )
     }
     for number, node in nodes.items():
-        node.mkdir()
+        node.mkdir(exist_ok=True)
         (node / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id={cluster_id}\n")
         (node / ".kafka_cleanshutdown").touch()
     write_offsets(common, [one for one in assigned if one[0] != "__consumer_offsets"], commits)
     for topic, topic_id in ids.items():
         (common / topic).write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    write_metadata(common / "metadata", dice, ids, assigned, brokers)
+    # Of a file with many names once: its links have the time, too.
+    for file in files_of(common):
+        os.utime(file, LONG_AGO)
     for (topic, number), replicas in assigned.items():
         is_offsets = topic == "__consumer_offsets"
         for broker in replicas:
             folder = nodes[broker] / f"{topic}-{number}"
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             link(common / f"offsets-{number}" if is_offsets else log, folder / f"{0:020}.log")
             link(epochs, folder / "leader-epoch-checkpoint")
-            (folder / "partition.metadata").hardlink_to(common / topic)
+            link(common / topic, folder / "partition.metadata")
             if not is_offsets:
                 held[broker].append(CheckpointEntry(topic, number, RECORDS))
-    write_metadata(common / "metadata", dice, ids, assigned, brokers)
     for number, node in nodes.items():
-        (node / "__cluster_metadata-0").mkdir()
-        (node / "__cluster_metadata-0" / f"{0:020}.log").hardlink_to(common / "metadata")
+        (node / "__cluster_metadata-0").mkdir(exist_ok=True)
+        link(common / "metadata", node / "__cluster_metadata-0" / f"{0:020}.log")
         if held[number]:
             for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
                 (node / name).write_bytes(encode_checkpoint(Checkpoint(entries=tuple(held[number]))))
+        for file in node.iterdir():
+            if file.is_file():
+                os.utime(file, LONG_AGO)
     shutil.rmtree(common)
 
 
@@ -438,6 +444,8 @@ def link(file: Path, name: Path) -> None:
     """Give a file one more name; a copy of it, which later names are of, where it has as many as a file system allows."""
     try:
         name.hardlink_to(file)
+    except FileExistsError:  # linked before the making was interrupted
+        return
     except OSError as error:
         if error.errno != errno.EMLINK:
             raise

@@ -49,7 +49,7 @@ def test_only_what_is_calm_and_on_that_disk_is_in_doubt(concerns, places, state)
 
     first, second = with_shortened_logs([ENDED, other], [ON_BOTH, (TopicPartition("other", 0), places)])
 
-    assert ENDED is first
+    assert ENDED == first
     assert state is second.state
     if second.state is State.UNKNOWN:
         assert ("broker 1",) == second.judged.concerns[-1].owners

@@ -1,16 +1,20 @@
 """What `diff` says of a cluster as a whole, an audit says too: of its metadata quorum, of log directories side by side, and of copies that left out logs."""
 
+import os
 import shutil
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.rules.directories import FUTURE_BELOW_START, IN_TWO_LOG_DIRECTORIES, REFUSED_ID
 from kforensics.findings.rules.fleet import QUORUM
 from kforensics.fleet.summary import summarise
 from tests.audits import broken, compared, differences
-from tests.builders.directories import two_log_dirs
+from tests.builders.coordinators import batch, write_log
+from tests.builders.directories import log_dir, two_log_dirs
+from tests.fleet.test_keeping import LONG_AGO, settled
 
 DISASTERS = ("brokers-newer", "dynamic-half-done", "majority-emptied", "only-controller-emptied", "voter-restored")
 
@@ -92,3 +96,34 @@ def test_directories_that_lie_side_by_side_are_no_calm_answer(quorums, audit_her
     answer = fleet_answer(summary)
     assert all(f"{one.statement[1:]}." in answer.headline for one in expected.findings if one.code in codes[:2])
     assert {*expected.answer.now} <= {*answer.now}
+
+
+def test_where_one_log_ends_before_a_logged_offset_no_other_of_its_disk_agrees(audit_here, tmp_path):
+    cluster, history = tmp_path / "cluster", tmp_path / "history"
+    batches = [batch(at, [(b"k", b"v")]) for at in range(5)]
+    places = [log_dir(cluster / f"broker-{number}", number, partitions=()) for number in (1, 2)]
+    for place in places:
+        (place / "replication-offset-checkpoint").unlink()
+        for partition in range(4):
+            write_log(place, f"orders-{partition}", (0, b"".join(batches)))
+    lines = cluster / "logs" / "broker-1" / "server.log"
+    lines.parent.mkdir(parents=True)
+    lines.write_text(
+        "[2026-01-05 06:00:00,000] INFO [UnifiedLog partition=orders-0, dir=/d] Rolled new log segment at offset 5 in 3 ms. (kafka.log.UnifiedLog)\n"
+    )
+    options = Ask(replicas=(1, 2))
+    states = []
+    for night, count in enumerate((5, 3, 5)):
+        for place in places:
+            (place / "orders-0" / f"{0:020}.log").write_bytes(b"".join(batches[:count]))
+        settled(cluster, (1_700_000_000 + night,) * 2)
+        for path in cluster.glob("*/orders-[1-3]/*"):
+            os.utime(path, LONG_AGO)
+        expected = compared(cluster, options=options)
+
+        tables = audit_here(cluster, out=history, is_history=True, audit_id=f"night-{night}", options=options)
+
+        assert [] == list(differences(expected, tables)), night
+        states.append([one.state for one in expected.partitions])
+    agree, unknown = [State.AGREE] * 4, [State.UNKNOWN] * 4
+    assert [agree, unknown, agree] == states
