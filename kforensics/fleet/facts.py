@@ -1,6 +1,6 @@
 """What is known of a cluster beside its replicas, as data: what all of its partitions share, and for each partition what is about it alone.
 
-The rows travel to where partitions are judged as those of their replicas do. Values are JSON, which only the kinds of values that are named here come out of.
+The rows travel to where partitions are judged as those of their replicas do. Values are JSON, which only enumerations and records of the modules that are named here come out of.
 """
 
 import json
@@ -9,48 +9,25 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, cast
 
+from kforensics import damage, units
 from kforensics.case.comparison import Knowledge
-from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
+from kforensics.evidence import model
+from kforensics.evidence.metadata import history, set_back, state
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
-from kforensics.evidence.metadata.set_back import (
-    AffectedBroker,
-    Forgotten,
-    LowerEpoch,
-    LowerLevel,
-    QuorumSetBack,
-    Voter,
-)
-from kforensics.evidence.metadata.state import (
-    TOPIC_RESOURCE,
-    BrokerState,
-    ConfigChange,
-    FeatureChange,
-    PartitionState,
-    QuorumChange,
-    TopicState,
-    Unread,
-    When,
-)
-from kforensics.evidence.model import CheckpointValue, Citation, GroupCommit, Problem
-from kforensics.findings.model import Confidence, Finding, Severity
+from kforensics.evidence.metadata.set_back import QuorumSetBack
+from kforensics.evidence.metadata.state import TOPIC_RESOURCE, ConfigChange
+from kforensics.evidence.model import GroupCommit, Problem
+from kforensics.findings import model as findings
+from kforensics.findings.model import Finding
 from kforensics.fleet.sources import Assignments
-from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.observed.broker_lives import BrokerLife
+from kforensics.protocol import truncation, versions
+from kforensics.reconcile.observed import broker_lives, broker_log_facts, facts
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
-from kforensics.reconcile.observed.facts import (
-    ClusterFacts,
-    CommittedFacts,
-    GivenBroker,
-    Leadership,
-    LoggedEnd,
-    LogLoad,
-    OwnIsrLine,
-)
+from kforensics.reconcile.observed.facts import ClusterFacts, CommittedFacts, LogLoad
 from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, MetadataFacts
 from kforensics.source.naming import parse_partition_directory
-from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 NOTHING = "{}"
 """What is known of a partition of which nothing is."""
@@ -280,49 +257,27 @@ def _facts(shared: ClusterFacts, own: Mapping[str, Any], partition: TopicPartiti
 
 # ---------------------------------------------------------------- values as JSON
 
-_ENUMS: tuple[type[Enum], ...] = (Absent, Confidence, DamageKind, Gravity, ProtocolName, Severity)
-_RECORDS: frozenset[type] = frozenset(
-    {
-        AffectedBroker,
-        BitFlip,
-        BrokerLife,
-        BrokerLogFacts,
-        BrokerState,
-        CheckpointValue,
-        Citation,
-        ClusterKnowledge,
-        ConfigChange,
-        Damage,
-        DamageCause,
-        FeatureChange,
-        Finding,
-        Forgotten,
-        Gathered,
-        GivenBroker,
-        GroupCommit,
-        KafkaVersion,
-        Leadership,
-        LogLoad,
-        LoggedEnd,
-        LowerEpoch,
-        LowerLevel,
-        MetadataHistory,
-        OffsetRange,
-        OwnIsrLine,
-        PartitionState,
-        Problem,
-        QuorumChange,
-        QuorumSetBack,
-        Span,
-        TopicPartition,
-        TopicState,
-        Unread,
-        Voter,
-        When,
-    }
+_MODULES = (
+    damage,
+    units,
+    model,
+    history,
+    set_back,
+    state,
+    findings,
+    truncation,
+    versions,
+    broker_lives,
+    broker_log_facts,
+    facts,
 )
-_KINDS = {one.__name__: one for one in (*_ENUMS, *_RECORDS)}
-_NAMES = {one: tuple(each.name for each in fields(one)) for one in _RECORDS if is_dataclass(one)}
+_KINDS: dict[str, Any] = {
+    name: one
+    for module in _MODULES
+    for name, one in {**vars(module), ClusterKnowledge.__name__: ClusterKnowledge, Gathered.__name__: Gathered}.items()
+    if isinstance(one, type) and (issubclass(one, Enum) or is_dataclass(one) or hasattr(one, "_fields"))
+}
+_NAMES = {one: tuple(each.name for each in fields(one)) for one in _KINDS.values() if is_dataclass(one)}
 """The fields of a record with named values; others are sequences."""
 _AS_THEY_ARE = frozenset({int, bool, float, str, type(None)})
 
@@ -341,16 +296,20 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
-    names = _NAMES.get(kind)
-    if names is not None:
-        return {kind.__name__: [_plain(getattr(value, name)) for name in names]}
-    if kind is tuple or kind in _RECORDS:
-        values = [_plain(one) for one in value]
-        return values if kind is tuple else {kind.__name__: values}
-    if isinstance(value, Enum):
-        return {kind.__name__: value.value}
+    if kind is tuple:
+        return [_plain(one) for one in value]
     if kind is PartitionHistories:
         return None  # of each partition they travel by themselves
+    if _KINDS.get(kind.__name__) is kind:
+        names = _NAMES.get(kind)
+        values = (
+            value.value
+            if isinstance(value, Enum)
+            else [_plain(one) for one in value]
+            if names is None
+            else [_plain(getattr(value, name)) for name in names]
+        )
+        return {kind.__name__: values}
     if isinstance(value, MetadataFacts):
         return {"MetadataFacts": [_plain(value.history), value.is_of_now, _plain(value.set_back_to)]}
     if isinstance(value, CommittedFacts):
@@ -374,10 +333,8 @@ def _value(plain: Any) -> Any:
     found = _KINDS.get(name)
     if found in _NAMES:
         return found(**dict(zip(_NAMES[found], _value(content), strict=True)))
-    if found in _RECORDS:
-        return found(*_value(content))
     if found is not None:
-        return found(content)
+        return found(content) if issubclass(found, Enum) else found(*_value(content))
     match name:
         case "frozenset":
             return frozenset(_value(content))

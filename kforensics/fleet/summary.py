@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.captured.columns import known_or
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
@@ -103,11 +105,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         states=(states := _worst_first(counts_of(parts, "state"))),
         states_by_cluster=_states_by_cluster(parts),
         judged=_judged(tables, filters, states),
-        quorums=tuple(
-            unpacked(own)
-            for cluster, own in tables.manifest.get("quorums", {}).items()
-            if not filters.clusters or cluster in filters.clusters
-        ),
+        quorums=tuple(_quorums(tables, filters)),
         brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
@@ -141,6 +139,15 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         depth=tables.depth,
         open_findings=tuple(_open_findings(tables, filters)),
     )
+
+
+def _quorums(tables: AuditTables, filters: Filters) -> Iterator[QuorumSetBack]:
+    for cluster, own in tables.manifest.get("quorums", {}).items():
+        if not filters.clusters or cluster in filters.clusters:
+            try:
+                yield unpacked(own)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise EvidenceUnreadable(str(tables), "its manifest is of another version of kforensics") from error
 
 
 def _open_findings(tables: AuditTables, filters: Filters) -> Iterator[OpenFindings]:
