@@ -1,9 +1,9 @@
 """All partitions of the inputs compared: what is consistent leaves a line behind, not its batches."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import Cluster, cluster_of
@@ -41,6 +41,8 @@ from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,28 +191,14 @@ def with_shortened_logs(
     results: Sequence[PartitionResult], groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
 ) -> list[PartitionResult]:
     """Return the results, in which no partition agrees of which a replica is in a log directory where another log ends before a logged offset."""
-    ended = {
-        (one.partition, number)
-        for one in results
-        for concern in one.judged.concerns
-        if concern.kind is ConcernKind.LOGGED_END
-        for number in concern.inputs
-    }
-    if not ended:
+    if not any(one.kind is ConcernKind.LOGGED_END for result in results for one in result.judged.concerns):
         return list(results)
-    places = {
+    live = {
         partition: [OnDisk(one.state.input, one.state.log_dir, one.state.broker_id) for one in group if one.is_live]
         for partition, group in groups
     }
-    disks = {
-        (one.input, one.log_dir)
-        for partition, number in ended
-        for one in places.get(partition, ())
-        if one.input == number
-    }
-    return [
-        one._replace(judged=beside_shortened_logs(disks, one.judged, places.get(one.partition, ()))) for one in results
-    ]
+    judged = beside_shortened_logs({one.partition: one.judged for one in results}, live)
+    return [one._replace(judged=judged[one.partition]) for one in results]
 
 
 class OnDisk(NamedTuple):
@@ -222,9 +210,21 @@ class OnDisk(NamedTuple):
 
 
 def beside_shortened_logs(
-    disks: Collection[tuple[int, str]], judged: JudgedPartition, live: Sequence[OnDisk]
-) -> JudgedPartition:
-    """Return a partition with what is open of it where it has replicas in log directories, by input and path, of which another log ends before a logged offset."""
+    judged: Mapping[Key, JudgedPartition], live: Mapping[Key, Sequence[OnDisk]]
+) -> dict[Key, JudgedPartition]:
+    """Return partitions with what is open of those that are calm and have a replica in a log directory where another log ends before a logged offset."""
+    disks = {
+        (place.input, place.log_dir)
+        for key, one in judged.items()
+        for concern in one.concerns
+        if concern.kind is ConcernKind.LOGGED_END
+        for place in live.get(key, ())
+        if place.input in concern.inputs
+    }
+    return {key: _beside(disks, one, live.get(key, ())) for key, one in judged.items()}
+
+
+def _beside(disks: set[tuple[int, str]], judged: JudgedPartition, live: Sequence[OnDisk]) -> JudgedPartition:
     on = [one for one in live if (one.input, one.log_dir) in disks]
     # One that is behind on another disk says nothing of those that it follows.
     is_calm = judged.state in _SAME or (judged.state is State.BEHIND and len(on) == len(live))

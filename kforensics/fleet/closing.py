@@ -4,7 +4,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -108,7 +107,9 @@ def _misnamed_directories(
     """Yield the directories that have the topic id of another topic, each with its cluster."""
     columns = ["input", "path", "topic", "partition", "topic_id", "node_id"]
     where = (pc.field("verdict") == Verdict.DIFFERENT_TOPIC.value) & (pc.field("state") == "live")
-    for row in chain(tables.rows("replicas", columns=columns, where=where), kept.rows("replicas", columns, where)):
+    for row in chain(
+        tables.rows("replicas", columns=columns, where=where), kept.rows("replicas", columns=columns, where=where)
+    ):
         cluster = clusters[row["input"]]
         topic = gathered[cluster].topics.get(row["topic_id"])
         if topic is not None and topic != row["topic"]:
@@ -175,7 +176,9 @@ def _cluster_findings(
     leaders: dict[str, list[int]] = {}
     where = pc.field("leader_source") == "metadata"
     columns = ["cluster_id", "leader"]
-    for row in chain(tables.rows("partitions", columns=columns, where=where), kept.rows("partitions", columns, where)):
+    for row in chain(
+        tables.rows("partitions", columns=columns, where=where), kept.rows("partitions", columns=columns, where=where)
+    ):
         if row["leader"] is not None:
             leaders.setdefault(row["cluster_id"] or "", []).append(row["leader"])
     audited = audited_brokers(found, clusters)
@@ -203,43 +206,34 @@ def vanished(found: FoundSources) -> list[Problem]:
 
 def judge_beside_shortened_logs(tables: Tables, kept: Kept) -> bool:
     """Say of the partitions of this attempt what is open where another log of the same disk ends before a logged offset; false where that makes a kept verdict another one."""
-    concerns = pc.field("concerns")
     columns = ["verdict_id", "topic", "partition", "concerns"]
-    is_ended = pc.match_substring(concerns, f'"{ConcernKind.LOGGED_END.value}"')
-    is_beside = pc.match_substring(concerns, f'"{ConcernKind.SAME_DISK.value}"')
-    ended = [*tables.rows("partitions", columns=columns, where=is_ended), *kept.rows("partitions", columns, is_ended)]
-    if not ended and not any(True for _ in kept.rows("partitions", columns, is_beside)):
+    kinds = f"{ConcernKind.LOGGED_END}|{ConcernKind.SAME_DISK}"
+    is_open = pc.match_substring_regex(pc.field("concerns"), f'"({kinds})"')
+    if not any(True for one in (tables, kept) for _ in one.rows("partitions", columns=columns, where=is_open)):
         return True
     live: dict[int, list[OnDisk]] = {}
+    known: dict[int, JudgedPartition] = {}
     of_replicas = ["verdict_id", "input", "log_dir", "node_id"]
-    is_live = pc.field("state") == "live"
-    of_all = tables.rows("replicas", columns=of_replicas, where=is_live), kept.rows("replicas", of_replicas, is_live)
-    for row in chain(*of_all):
-        place = OnDisk(row["input"], row["log_dir"], known_or(row["node_id"], Absent.UNKNOWN))
-        live.setdefault(row["verdict_id"], []).append(place)
-    disks = {
-        (place.input, place.log_dir)
-        for row in ended
-        for one in map(concern_of, json.loads(row["concerns"]))
-        if one.kind is ConcernKind.LOGGED_END
-        for place in live.get(row["verdict_id"], ())
-        if place.input in one.inputs
+    for one in (tables, kept):
+        for row in one.rows("replicas", columns=of_replicas, where=pc.field("state") == "live"):
+            place = OnDisk(row["input"], row["log_dir"], known_or(row["node_id"], Absent.UNKNOWN))
+            live.setdefault(row["verdict_id"], []).append(place)
+        for row in one.rows("partitions", columns=columns):
+            concerns = tuple(map(concern_of, json.loads(row["concerns"] or "[]")))
+            partition = TopicPartition(row["topic"], row["partition"])
+            known[row["verdict_id"]] = JudgedPartition(partition=partition, concerns=concerns)
+    alone = {
+        number: one._replace(concerns=tuple(each for each in one.concerns if each.kind is not ConcernKind.SAME_DISK))
+        for number, one in known.items()
     }
-
-    def judged(row: Mapping[str, Any]) -> tuple[JudgedPartition, bool]:
-        known = tuple(map(concern_of, json.loads(row["concerns"] or "[]")))
-        own = tuple(one for one in known if one.kind is not ConcernKind.SAME_DISK)
-        alone = JudgedPartition(partition=TopicPartition(row["topic"], row["partition"]), concerns=own)
-        found = beside_shortened_logs(disks, alone, live.get(row["verdict_id"], ()))
-        return found, found.concerns == known
-
-    if not all(judged(row)[1] for row in kept.rows("partitions", columns)):
+    judged = beside_shortened_logs(alone, live)
+    other = {number: one for number, one in judged.items() if one.concerns != known[number].concerns}
+    if any(row["verdict_id"] in other for row in kept.rows("partitions", columns=columns)):
         return False
-    for part in tables.parts("partitions"):
+    for part in tables.parts("partitions") if other else ():
         rows = tables.read_part("partitions", part).to_pylist()
         for row in rows:
-            found, is_known = judged(row)
-            if not is_known:
+            if (found := other.get(row["verdict_id"])) is not None:
                 row |= {"concerns": json.dumps(to_plain(found.concerns)), "state": found.state.value}
                 if row["report"] is not None:
                     row["report"] = json.dumps(json.loads(row["report"]) | {"state": found.state.value})

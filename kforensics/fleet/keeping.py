@@ -101,7 +101,7 @@ class Kept:
             for batch in base.dataset(table).to_batches(columns=named, filter=all_of(is_kept, where)):
                 yield pa.Table.from_batches([batch])
 
-    def rows(self, table: str, columns: Sequence[str], where: Any = None) -> Iterator[Mapping[str, Any]]:
+    def rows(self, table: str, *, columns: Sequence[str], where: Any = None) -> Iterator[Mapping[str, Any]]:
         """Yield some columns of the rows that are kept."""
         for chunk in self.chunks(table, columns, where):
             yield from chunk.to_pylist()
