@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -147,7 +147,7 @@ def _in_sealed_order(sealed: tuple[str, ...], given: tuple[str, ...]) -> tuple[s
 def _lines(file: EvidenceFile, digest: "hashlib._Hash") -> Iterator[bytes]:
     """Lines with their ends; one longer than the limit is given in its first part, for the reader to refuse."""
     carry = b""
-    for window in _windows(file):
+    for window in file.windows(WINDOW_LENGTH):
         digest.update(window)
         pieces = (carry + window).split(b"\n")
         carry = pieces.pop()
@@ -158,14 +158,6 @@ def _lines(file: EvidenceFile, digest: "hashlib._Hash") -> Iterator[bytes]:
             return
     if carry:
         yield carry
-
-
-def _windows(file: EvidenceFile) -> Iterable[bytes]:
-    position = 0
-    buffer = memoryview(bytearray(WINDOW_LENGTH))
-    while count := file.read_into(position, buffer):
-        yield bytes(buffer[:count])
-        position += count
 
 
 def read_envelope(path: Path, limit: int) -> bytes:

@@ -334,7 +334,7 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
         else:
             first = _next_line(file, part.start)
             end = _next_line(file, part.end) if part.end < file.size else file.size
-            chunks = _windows(file, first, end)
+            chunks = file.windows(WINDOW_LENGTH, first, end)
             if not part.is_searched:
                 reading.not_searched = sum(chunk.count(b"\n") for chunk in chunks)
                 reading.not_searched_later = reading.not_searched if part.is_later else 0
@@ -642,9 +642,3 @@ def _node_of(nodes: Collection[int], location: Path) -> int | Absent:
         if named is not None:
             return int(named["id"])
     return Absent.UNKNOWN
-
-
-def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> Iterator[bytes]:
-    while chunk := file.read(position, WINDOW_LENGTH if end is None else min(WINDOW_LENGTH, end - position)):
-        yield chunk
-        position += len(chunk)

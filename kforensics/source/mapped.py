@@ -214,6 +214,12 @@ class EvidenceFile:
         count = self.read_into(position, memoryview(buffer))
         return bytes(memoryview(buffer)[:count])
 
+    def windows(self, length: int, position: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes from a position up to an end, or that of the file, so many at a time."""
+        while data := self.read(position, length if end is None else min(length, end - position)):
+            yield data
+            position += len(data)
+
     def read_all(self, limit: int) -> bytes:
         """Return the whole file."""
         self.require_at_most(limit)

@@ -67,10 +67,10 @@ def unpacked(
     if packing == "zip":
         pieces = _members(file, member, tell)
     elif packing:
-        chunks = _windows(file)
+        chunks = file.windows(PIECE)
         pieces = _streamed(chunks if most is None else islice(chunks, max(most // PIECE, 1)), packing, tell)
     else:
-        pieces = _windows(file)
+        pieces = file.windows(PIECE)
     total = 0
     limit = max(MOST_HELD, MOST_TIMES * file.size)
     for piece in pieces:
@@ -92,13 +92,6 @@ def members_of(file: EvidenceFile) -> list[str]:
 
 def _ignored(_position: int, _words: str) -> None:
     return
-
-
-def _windows(file: EvidenceFile) -> Iterator[bytes]:
-    position = 0
-    while chunk := file.read(position, PIECE):
-        yield chunk
-        position += len(chunk)
 
 
 def _decoder(packing: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:

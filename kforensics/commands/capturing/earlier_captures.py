@@ -36,8 +36,6 @@ from kforensics.source.mapped import EvidenceFile, open_evidence
 SETTLED_NS = 2_000_000_000
 """A file that was changed later than this before a capture began may have changed twice within one tick of the file system's clock."""
 
-_BLOCK = 1 << 20
-
 
 class EarlierCaptures:
     """The captures that segments need not be read again for.
@@ -170,11 +168,8 @@ def _reused(
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(_BLOCK):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # What earlier runs left that were stopped or killed: the same command continues with what is complete of it.

@@ -210,7 +210,7 @@ class CaptureRedaction:
         return self.names.topic(found["topic"].decode()).encode() + found["rest"] + line[len(text) :]
 
     def _settings(self, file: EvidenceFile) -> Iterator[bytes]:
-        for line in _lines(_windows(file)):
+        for line in _lines(file.windows(WINDOW_LENGTH)):
             text = line.rstrip(b"\r\n")
             end = line[len(text) :]
             plain = text.lstrip()
@@ -261,11 +261,7 @@ class CaptureRedaction:
 
     def _no_batch(self, file: EvidenceFile, start: int, end: int) -> Iterator[bytes]:
         """Yield what lies between batches: zeros of a preallocated file, or damage, which may hold names."""
-        while start < end:
-            data = file.read(start, min(WINDOW_LENGTH, end - start))
-            if not data:
-                return
-            start += len(data)
+        for data in file.windows(WINDOW_LENGTH, start, end):
             if data.count(0) == len(data):
                 yield data
             else:
@@ -390,13 +386,6 @@ def _names_of(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", errors="surrogateescape")
-
-
-def _windows(file: EvidenceFile) -> Iterator[bytes]:
-    position = 0
-    while data := file.read(position, WINDOW_LENGTH):
-        yield data
-        position += len(data)
 
 
 def _up_to(most: int, pieces: Iterator[bytes]) -> Iterator[bytes]:

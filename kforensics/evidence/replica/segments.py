@@ -39,14 +39,13 @@ def read_segment(
     path: str,
     base_offset: int,
     with_batches: bool = True,
-    watch: Callable[[BatchTable], None] | None = None,
 ) -> Segment:
     """Return a segment: what is in its file, or what a capture holds of it."""
     if isinstance(file, CapturedSegment):
         from kforensics.evidence.captured.reading import captured_segment  # noqa: PLC0415 - of captures alone
 
         return captured_segment(file, path=path, base_offset=base_offset, with_batches=with_batches)
-    segment = scan_segment(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns, watch=watch)
+    segment = scan_segment(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns)
     return replace(segment, changed=file.changed())
 
 
@@ -55,7 +54,6 @@ def scan_segment(
     *,
     path: str,
     base_offset: int,
-    level: Level = Level.CRC,
     mtime_ns: int = 0,
     watch: Callable[[BatchTable], None] | None = None,
     start: int = 0,
@@ -63,7 +61,7 @@ def scan_segment(
     """Read one segment file in bounded memory and keep what comparisons need."""
     summary = SegmentSummary(base_offset)
     length = source.size
-    for window in walk_segment(source, level=level, start=start):
+    for window in walk_segment(source, level=Level.CRC, start=start):
         if watch is not None:
             watch(window.batches)
         summary.add(window.batches, window.damage, window.record_count)
