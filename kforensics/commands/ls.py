@@ -14,11 +14,14 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.evidence.metadata.files import with_roles
+from kforensics.evidence.metadata.log import read_metadata_logs
+from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
 from kforensics.findings.answers.contents import ls_answer
 from kforensics.findings.rules.directories import inventory_findings
+from kforensics.findings.rules.quorum import with_quorum
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Wants, of_wanted
-from kforensics.units import Depth
+from kforensics.units import METADATA_TOPIC, Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +73,27 @@ def run(request: Ask) -> Result[Listing]:
     depth = request.depth or Depth.TAILS
     wants = wanted_of(request, inputs)
     inventory = _with_starts(take_inventory(inputs, depth=depth, wants=wants))
+    answer, quorum = ls_answer(inventory, inputs.described), _quorum(inventory, inputs)
     return Result(
         command="ls",
         inputs=inputs.described,
         body=Listing(inventory=inventory, found=inputs, depth=depth, wants=wants),
         concluded=Conclusion(
-            answer=ls_answer(inventory, inputs.described),
+            answer=answer if quorum is None else with_quorum(answer, quorum),
             findings=inventory_findings(inventory),
             problems=tuple(inventory.problems),
         ),
     )
+
+
+def _quorum(inventory: Inventory, inputs: Inputs) -> QuorumSetBack | None:
+    """Return the voters that can go on without metadata that was committed; none where each node is here once, and all of their metadata logs end alike."""
+    nodes = {one.node_id for one in inventory.nodes}
+    ends = [one.log_end_offset for one in inventory.partitions if one.topic == METADATA_TOPIC and one.state == "live"]
+    are_alike = len(ends) == len(nodes) and len({*ends}) == 1
+    if not ends or are_alike or len(nodes) < len(inventory.nodes):
+        return None
+    return quorum_set_back(read_metadata_logs(inputs), inputs)
 
 
 class Names(NamedTuple):

@@ -158,6 +158,25 @@ def test_dynamic_voters_with_other_directory_ids_are_none_and_nobody_is_elected(
         assert "will-not-start" == answer["state"]
 
 
+def test_dynamic_voters_that_lost_their_metadata_logs_know_none_and_brokers_end(cluster, tmp_path, capsys):
+    """One that keeps its log is elected: the others vote for it, whatever they know."""
+    given, starts = [cluster], []
+    for node in (101, 102, 103):
+        shutil.rmtree(cluster / f"controller-{node}" / "__cluster_metadata-0")
+        given.append(settings(tmp_path, node, "controller.quorum.bootstrap.servers=localhost:9093"))
+        _, document = told(capsys, "predict", *given, "--now", "2026-11-26T12:00:00Z")
+        starts.append({one["exception"] for one in document["starts"] if one["outcome"] == "exits"})
+    answer = document["answer"]
+
+    assert [set(), set(), {"RuntimeException"}] == starts
+    assert "will-not-start" == answer["state"]
+    assert "controllers 101, 102 and 103 know no voter, since they have lost the metadata log" in answer["headline"]
+    assert any("give each the metadata log of node 1 (not supported" in step for step in answer["now"])
+    assert "The voters know" not in json.dumps(answer)
+    _, listing = told(capsys, "ls", *given)
+    assert listing["answer"]["headline"].startswith("No controller can be elected")
+
+
 def test_voters_in_settings_that_are_no_node_ids_are_none(cluster, tmp_path, capsys):
     given = [cluster]
     for node in (101, 102):

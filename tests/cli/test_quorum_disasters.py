@@ -40,7 +40,7 @@ def say(capsys):
     return call
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "ls"])
 @pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
 def test_no_command_is_calm_before_the_start(quorums, say, name, command):
     code, document = say(command, quorums(name) / "before")
@@ -157,7 +157,7 @@ def test_what_a_quorum_has_set_aside_stands_first_with_the_copy_that_keeps_it(qu
     assert answer["now"][0].startswith("Copy these 2 directories before any broker starts")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "ls"])
 @pytest.mark.parametrize("name", ["majority-emptied", "only-controller-emptied", "voter-restored"])
 def test_logs_of_two_quorums_within_one_epoch_are_no_truncation_to_come(quorums, say, name, command):
     code, document = say(command, quorums(name) / "after")

@@ -722,7 +722,7 @@ class _NodeStarter:
         quorum = self._around.quorum
         is_stuck = bool(self._around.voters_down) or (quorum is not None and quorum.is_stuck)
         if is_stuck and self._directories:
-            return refuse_without_controller()
+            return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         refusal = self._refusal_of_records()
         if refusal is not None:

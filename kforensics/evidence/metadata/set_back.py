@@ -41,6 +41,8 @@ class Voter(NamedTuple):
     """The directory id by which the voters know it, where it has another now and is none of them any more; else empty."""
     can_lead: bool
     """The voters that are here elect it, as far as their logs decide."""
+    knows_voters: bool
+    """Its log names voters, or its settings do."""
 
 
 class LowerEpoch(NamedTuple):
@@ -112,7 +114,7 @@ class QuorumSetBack:
     """Voters that can go on without metadata that was committed, or none that can be elected at all."""
 
     voters: tuple[int, ...]
-    """Those that lack it; where none can be elected, those that are no voters any more."""
+    """Those that lack it; where none can be elected, those that are no voters any more, or know none."""
     voter_count: int
     end: int
     """The end of the longest log with which one of them can win."""
@@ -178,8 +180,8 @@ def quorum_set_back(
         return None
     standings = tuple(nodes.standing(node) for node in sorted(named) if node in nodes.positions)
     winners = sorted(one for one in standings if one.can_lead)
-    replaced = tuple(one.node for one in standings if one.known_as)
-    is_stuck = not winners and bool(replaced) and named.keys() <= nodes.positions.keys()
+    unable = tuple(one.node for one in standings if one.known_as or not one.knows_voters)
+    is_stuck = not winners and bool(unable) and named.keys() <= nodes.positions.keys()
     absent = len(named.keys() - nodes.positions.keys())
     lowest = min((one.position for one in winners), default=(newest.last_epoch, newest.end_offset))
     longest = max(one.end_offset for one in now)
@@ -209,7 +211,7 @@ def quorum_set_back(
     if not is_emptied and not (forgotten and (any(forgotten) if is_beyond else forgotten.topics or forgotten.brokers)):
         return None  # a controller that was copied a moment before the others lacks what came last
     return QuorumSetBack(
-        voters=replaced if is_stuck else tuple(one.node for one in standings if one.position <= lowest),
+        voters=unable if is_stuck else tuple(one.node for one in standings if one.position <= lowest),
         voter_count=len(named),
         end=lowest[1],
         shown_by=shown_by,
@@ -373,6 +375,7 @@ class _Nodes:
             directory=next(iter(sorted(here)), Absent.UNKNOWN),
             known_as=wanted if is_other else "",
             can_lead=is_voter and granted >= majority(len(electorate)),
+            knows_voters=bool(electorate),
         )
 
     @cached_property

@@ -41,11 +41,19 @@ def _beyond(found: "QuorumSetBack") -> str:
 
 
 def _nobody_leads(found: "QuorumSetBack") -> str:
-    names, count = _names(found.voters), len(found.voters)
-    return (
-        f"No controller can be elected: {names} {form(count, 'is no voter', 'are no voters')} any more, and {form(count, 'comes', 'come')} back with another directory id"
-        f" than the one of {form(count, 'its', 'their')} vote."
-    )
+    replaced = [one.node for one in found.standings if one.known_as]
+    without = [one for one in found.voters if one not in replaced]
+    why = []
+    if count := len(replaced):
+        why.append(
+            f"{_names(replaced)} {form(count, 'is no voter', 'are no voters')} any more, and {form(count, 'comes', 'come')} back with another directory id"
+            f" than the one of {form(count, 'its', 'their')} vote"
+        )
+    if count := len(without):
+        why.append(
+            f"{_names(without)} {form(count, 'knows', 'know')} no voter, since {form(count, 'it has', 'they have')} lost the metadata log that names them"
+        )
+    return f"No controller can be elected: {'; '.join(why)}."
 
 
 def _two_quorums(found: "QuorumSetBack") -> str:
@@ -142,11 +150,12 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
         known = {one.node: one.known_as for one in found.standings if one.known_as}
         ids = listed([f"controller {node} as {known[node]}" for node in found.voters if node in known], most=9)
         yield Prohibition(
-            f"Format no other controller, and none of these again: a quorum that is begun anew (--standalone, --initial-controllers) forgets all topics. The voters know {ids}."
+            f"Format no other controller, and none of these again: a quorum that is begun anew (--standalone, --initial-controllers) forgets all topics.{f' The voters know {ids}.' if ids else ''}"
         )
+        former_id = " and its former directory.id in meta.properties" if known else ""
         yield (
             f"Bring the former {form(len(found.voters), 'disk', 'disks')} of {names} back. Where they are lost, no tool of Kafka mends it: give"
-            f" {form(len(found.voters), 'it', 'each')} the metadata log{from_whom} and its former directory.id in meta.properties (not supported; try it on copies)."
+            f" {form(len(found.voters), 'it', 'each')} the metadata log{from_whom}{former_id} (not supported; try it on copies)."
         )
         return
     if found.is_open:

@@ -53,6 +53,8 @@ FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 
 _MADE_WITHOUT = "Should not have ZK migrations enabled on a cluster"
 _NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
+_UNABLE_TO_REGISTER = "Shutting down because we were unable to register with the controller quorum"
+"""What it says before 3.5."""
 
 _UNSTABLE_LEVELS = {"streams.version": (KafkaVersion(4, 1), 1), "transaction.version": (KafkaVersion(3, 9), 2)}
 """Levels that releases before support where their settings let them use what is not for production."""
@@ -97,7 +99,7 @@ class Refusal(NamedTuple):
     @property
     def is_of_quorum(self) -> bool:
         """Whether the node only lacks a controller."""
-        return self.reason.startswith(_NO_CONTROLLER)
+        return self.reason.startswith((_NO_CONTROLLER, _UNABLE_TO_REGISTER))
 
     @property
     def is_of_metadata_log(self) -> bool:
@@ -143,10 +145,14 @@ class HeldLog(NamedTuple):
     directory_id: str | Absent
 
 
-def refuse_without_controller() -> Refusal:
+def refuse_without_controller(version: KafkaVersion) -> Refusal:
     """Return what ends a broker that no controller lets in."""
-    words = f"{_NO_CONTROLLER} (once initial.broker.registration.timeout.ms is over: no controller is elected)"
-    return Refusal("RuntimeException", words)
+    exception, words = (
+        ("RuntimeException", _NO_CONTROLLER) if version >= (3, 5) else ("CancellationException", _UNABLE_TO_REGISTER)
+    )
+    return Refusal(
+        exception, f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)"
+    )
 
 
 def refuse_identity(

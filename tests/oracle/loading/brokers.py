@@ -489,7 +489,11 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         trees.watched = _partition_files(node)
         ended = process.poll()
         beside = node.controller_process
-        of_controller = None if beside is None else "exits" if beside.poll() is not None else "starts"
+        of_controller = None
+        if node.controller is not None and beside is not None:
+            # One of 3.3 hangs in the shutdown that a fatal fault begins.
+            is_ended = beside.poll() is not None or _FAULT.search(node.controller.console())
+            of_controller = "exits" if is_ended else "starts"
     finally:
         node.end(process)
     console = node.console()

@@ -23,6 +23,7 @@ from kforensics.protocol.loading.node import (
     refuse_quorum_state,
     refuse_registration,
     refuse_roles,
+    refuse_without_controller,
     unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
@@ -394,6 +395,18 @@ def test_going_back_to_a_release_that_does_not_know_the_level(is_controller):
     newer = refuse_level(35, KafkaVersion(4, 4), is_controller=is_controller)
     assert newer is not None
     assert "35 (newer than 4.5-IV0)" in newer.reason
+
+
+@pytest.mark.parametrize(
+    ("version", "exception"),
+    [((3, 3), "CancellationException"), ((3, 4), "CancellationException"), ((3, 5), "RuntimeException")],
+)
+def test_a_broker_that_no_controller_lets_in_ends_and_its_controllers_are_to_be_mended(version, exception):
+    refusal = refuse_without_controller(KafkaVersion(*version))
+
+    assert refusal.exception == exception
+    assert refusal.is_of_quorum
+    assert not refusal.is_of_settings
 
 
 def test_a_directory_of_another_broker_is_refused_at_registration():
