@@ -316,17 +316,21 @@ def test_a_broker_that_can_not_follow_the_controllers_as_it_is_is_not_known_to_s
 
 @pytest.fixture
 def beyond(incident, tmp_path):
-    """A function that gives a cluster at rest, with records in one broker's copy of the metadata log that no voter has."""
+    """A function that gives a cluster at rest, with records in the copy of the metadata log of a broker, or of a controller that is no voter, that no voter has."""
     source = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
 
-    def build(name, fields):
+    def build(name, fields, node=1):
         root = copied(source, tmp_path / "cluster")
+        if node != 1:
+            observer = copied(root / "controller-100", root / f"controller-{node}") / "meta.properties"
+            observer.chmod(0o644)
+            observer.write_text(observer.read_text().replace("node.id=100", f"node.id={node}"))
         of_voter = root / "controller-100" / "__cluster_metadata-0"
         (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
         (orders,) = history.topic_ids["orders-ok"]
         of_topic = {"topic_id": orders} if name in {"PartitionChangeRecord", "RemoveTopicRecord"} else {}
         record = metadata_record(name, {**of_topic, **fields})
-        copy = root / "broker-1" / "__cluster_metadata-0"
+        (copy,) = root.glob(f"*-{node}/__cluster_metadata-0")
         shutil.rmtree(copy)
         shutil.copytree(of_voter, copy)
         (segment,) = copy.glob("*.log")
@@ -339,27 +343,28 @@ def beyond(incident, tmp_path):
     return build
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "trace", "groups", "transactions"])
+@pytest.mark.parametrize("command", [*COMMANDS, "ls", "trace", "groups", "transactions"])
 @pytest.mark.parametrize(
-    ("record", "fields", "words"),
+    ("node", "record", "fields", "words"),
     [
         (
+            1,
             "PartitionChangeRecord",
             {"partition_id": 0, "isr": [2], "leader": 2},
             "the last leader or in-sync replicas of 1 partition.",
         ),
-        ("RemoveTopicRecord", {}, "that topic orders-ok was deleted, and makes it anew."),
+        (200, "RemoveTopicRecord", {}, "that topic orders-ok was deleted, and makes it anew."),
     ],
 )
-def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, record, fields, words):
-    root = beyond(record, fields)
+def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, node, record, fields, words):
+    root = beyond(record, fields, node)
     more = ("--topic", "orders-ok", "--offset", "3") if command == "trace" else ()
     code, document = say(command, root, *more)
     answer = document["answer"]
 
     assert code in {1, 3}
     assert answer["state"] not in CALM
-    assert "The metadata log of node 1 reaches beyond those of all voters" in answer["headline"]
+    assert f"The metadata log of node {node} reaches beyond those of all voters" in answer["headline"]
     assert f"If they did, a start forgets {words}" in answer["headline"]
     assert "-stray" not in answer["headline"]
     assert any(one.startswith("If controller 100 was copied before the others") for one in answer["now"])
