@@ -461,7 +461,7 @@ def without_directories(
         if has_metadata and state is None:
             continue
         report = partition_without_replicas(partition, state, facts=facts, given=knowledge.given, is_stopped=is_stopped)
-        if report.emptied:
+        if report.emptied or report.without_disk:
             yield report
 
 

@@ -12,6 +12,7 @@ from kforensics.units import TopicPartition
 from tests.builders.coordinators import batch
 from tests.builders.directories import copied, log_dir
 from tests.builders.history import leadership
+from tests.builders.metadata_logs import metadata_batch, metadata_log, metadata_record
 from tests.schemas import reason
 
 
@@ -320,3 +321,55 @@ def test_a_replica_without_a_segment_beside_a_large_one(tmp_path, capsys, monkey
 
     document = json.loads(capsys.readouterr().out)
     assert [one["partition"] for one in document["partitions"]] == [0]
+
+
+def test_partitions_of_a_disk_that_is_not_given_are_no_calm_comparison(tmp_path, capsys):
+    """The broker is the only one that they are assigned to, so that no directory of them is anywhere."""
+    disks, topic = ("A" * 21 + "w", "B" * 21 + "w"), "C" * 21 + "w"
+    first = log_dir(tmp_path / "data-0", directory_id=disks[0])
+    records = [
+        metadata_record("RegisterBrokerRecord", {"broker_id": 1, "incarnation_id": topic, "log_dirs": disks}),
+        metadata_record("TopicRecord", {"name": "orders", "topic_id": topic}),
+        *(
+            metadata_record(
+                "PartitionRecord",
+                {"partition_id": at, "topic_id": topic, "replicas": [1], "isr": [1], "leader": 1, "directories": [one]},
+            )
+            for at, one in enumerate(disks)
+        ),
+    ]
+    metadata_log(first, metadata_batch(0, records))
+    (first / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic}")
+    (first / "orders-0" / f"{0:020}.log").write_bytes(batch(0, [(b"k", b"one")]))
+
+    code, out, _ = diff(capsys, first)
+    assert code == 3
+    assert "broker 1 should hold 1 partition by the newest record given, and none of its log directories" in " ".join(
+        out.split()
+    )
+    log_dir(tmp_path / "data-1", directory_id=disks[1], partitions=("orders-1",))
+    code, out, _ = diff(capsys, first, tmp_path / "data-1")
+    assert "should hold" not in out
+
+
+def test_the_only_replica_under_the_name_of_another_topic_is_no_replica(tmp_path, capsys):
+    topics = {"orders": "A" * 21 + "w", "other": "B" * 21 + "w"}
+    node = log_dir(tmp_path / "data", partitions=tuple(f"{name}-0" for name in topics))
+    records = [
+        metadata_record(*one)
+        for name, topic in topics.items()
+        for one in (
+            ("TopicRecord", {"name": name, "topic_id": topic}),
+            ("PartitionRecord", {"topic_id": topic, "replicas": [1], "isr": [1], "leader": 1}),
+        )
+    ]
+    metadata_log(node, metadata_batch(0, records))
+    for name, topic in zip(topics, reversed(topics.values()), strict=True):
+        (node / f"{name}-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic}")
+        (node / f"{name}-0" / f"{0:020}.log").write_bytes(batch(0, [(b"k", b"one")]))
+
+    code, out, _ = diff(capsys, node)
+    said = " ".join(out.split())
+
+    assert code != 0
+    assert "Broker 1 has orders-0 with the topic id of other, and does not serve it." in said

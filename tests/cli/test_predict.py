@@ -376,9 +376,17 @@ def test_an_empty_disk_that_is_named_beside_those_of_one_broker_is_one_of_its_ow
     assert any(
         f"Whether the disk of {second} is mounted: it is given as" in one for one in document["answer"]["unknown"]
     )
-    # Beside two brokers it is not known whose disk it is.
+    # Of two brokers it is that of the one whose log directories it lies beside, where it lies beside one.
     assert run([*asked, str(other)]) == 3
     assert "an empty directory" in capsys.readouterr().err
+    beside = second.parent.rename(tmp_path / "c") and tmp_path / "a" / "empty"
+    beside.mkdir()
+    assert run([*asked[:-1], str(beside), str(other)]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [(1, "starts"), (2, "starts")] == [
+        (document["inputs"][one["input"]]["broker_id"], one["outcome"]) for one in document["starts"]
+    ]
+    assert f"{beside} is empty: new, emptied, or not mounted." in document["answer"]["headline"]
 
 
 def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_broker(tmp_path, capsys):

@@ -228,8 +228,11 @@ def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple
     for number, one in enumerate(inputs.found):
         if not one.log_dirs:
             continue
+        beside_first = sorted(
+            groups, key=lambda group: not any(_are_beside(one.root, other.root) for _, other in group)
+        )
         mine = next(
-            (group for group in groups if all(_is_same_node(one, other, configured) for _, other in group)), None
+            (group for group in beside_first if all(_is_same_node(one, other, configured) for _, other in group)), None
         )
         if mine is None:
             groups.append([(number, one)])
@@ -297,7 +300,7 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     if all(naming):
         return not naming[0].isdisjoint(naming[1])
     if not configured and not any(one.listings.of(log_dir.path).entries for log_dir in one.log_dirs):
-        return True  # it was taken for a log directory of the only node that is given
+        return True  # it was taken for a log directory of the only node that is given, or of the one beside it
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
     pairs = ((mine, theirs) for mine in one.log_dirs for theirs in other.log_dirs)
@@ -308,17 +311,22 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     is_same_cluster = mine.cluster_id == theirs.cluster_id and not isinstance(mine.cluster_id, Absent)
     if is_same_id and is_same_cluster:
         return True
-    if one.root.parent != other.root.parent or any(_NODE_FOLDER.fullmatch(each.root.name) for each in (one, other)):
+    if not _are_beside(one.root, other.root):
         return False
     # A node without ZooKeeper has one metadata log: a directory without one lies beside that of its node.
     return is_same_id or (runs_without_zookeeper([one, other]) and _has_metadata_log(one) != _has_metadata_log(other))
 
 
+def _are_beside(one: Path, other: Path) -> bool:
+    """Whether two folders lie side by side as the disks of one node do, and neither has the name of a node."""
+    return one.parent == other.parent and not any(_NODE_FOLDER.fullmatch(each.name) for each in (one, other))
+
+
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     """Return the inputs that paths name.
 
-    An empty directory, named or below one that is, is one where a `server.properties` among them names it; beside the log directories of a single node it is one of its own where it is
-    named and no settings are given: the mount point of a disk that is not mounted.
+    An empty directory, named or below one that is, is one where a `server.properties` among them names it. Where no settings are given, one that is named is one of the only node, or of the one
+    whose log directories lie beside it: the mount point of a disk that is not mounted.
     """
     find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, with_emptied=False)
     empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
@@ -327,9 +335,16 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
         return find(paths, keep_going=keep_going)
     inputs = find(others, keep_going=True)
     named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
-    nodes = {one.described.broker_id for one in inputs.found if one.log_dirs}
-    is_of_one = not named and len(nodes) == 1 and not nodes & set(Absent)
-    blank = [path for path in empty if is_of_one or path.resolve() in named]
+    nodes = [one for one in inputs.found if one.log_dirs]
+
+    def is_of_one(path: Path) -> bool:
+        for among in (nodes, [one for one in nodes if _are_beside(one.root, path.resolve())]):
+            ids = {one.described.broker_id for one in among}
+            if len(ids) == 1 and not ids & set(Absent):
+                return True
+        return False
+
+    blank = [path for path in empty if (path.resolve() in named if named else is_of_one(path))]
     inside = {one: _empty_below(one, named) for one in others if not isinstance(one, ForeignPath)}
     if len(blank) < len(empty) or inputs.problems:
         unusable = {one.described.path for one in inputs.found if one.described.kind == "unreadable"}

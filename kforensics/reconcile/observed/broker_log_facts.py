@@ -94,6 +94,7 @@ class BrokerLogFacts(ClusterFacts):
 
     topic_id = _by_metadata(ClusterFacts.topic_id)
     is_deleted = _by_metadata(ClusterFacts.is_deleted)
+    is_of_another = _by_metadata(ClusterFacts.is_of_another)
     knows_every_deletion = _by_metadata(ClusterFacts.knows_every_deletion)
     recreated_ms = _by_metadata(ClusterFacts.recreated_ms)
     exists_since_ms = _by_metadata(ClusterFacts.exists_since_ms)

@@ -155,6 +155,10 @@ class ClusterFacts:
         """Return the topic id that the metadata log has now; unknown where it has no such topic."""
         return Absent.UNKNOWN
 
+    def is_of_another(self, topic: str, topic_id: str) -> bool:  # noqa: ARG002
+        """Whether the metadata log has the id for a topic of another name."""
+        return False
+
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
         """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
         return False

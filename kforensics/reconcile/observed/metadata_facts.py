@@ -75,6 +75,10 @@ class MetadataFacts(CommittedFacts):
         known = [state for state in self.history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
+    def is_of_another(self, topic: str, topic_id: str) -> bool:
+        """Whether another topic has the id."""
+        return topic_id in self.history.topics and self.history.topics[topic_id].name != topic
+
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether a record removed the topic."""
         named = self.history.topics_named(topic)

@@ -146,10 +146,11 @@ class PartitionJudge:
         return tuple(self.ask.replicas) if self.is_assignment_stated else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
-        """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
-        known = self.facts.topic_id(self.partition.topic)
+        """Return the id that the metadata knows now, where a replica has it or that of a topic of another name; else the one most replicas hold, the newest data breaking a tie."""
+        facts, topic = self.facts, self.partition.topic
+        known = facts.topic_id(topic)
         ids = [r.topic_id for r in kept if not isinstance(r.topic_id, Absent)]
-        if not isinstance(known, Absent) and known in ids:
+        if not isinstance(known, Absent) and any(one == known or facts.is_of_another(topic, one) for one in ids):
             return known
         if len(set(ids)) < 2:
             return ids[0] if ids else Absent.UNKNOWN
