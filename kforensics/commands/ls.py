@@ -89,10 +89,9 @@ def run(request: Ask) -> Result[Listing]:
 def _quorum(inventory: Inventory, inputs: Inputs) -> QuorumSetBack | None:
     """Return the voters that can go on without metadata that was committed; none where the metadata logs of all nodes end alike, and of nodes at several moments or of several clusters."""
     nodes = {one.node_id for one in inventory.nodes}
-    clusters = {one.cluster_id for one in inventory.nodes} - {*Absent}
     ends = [one.log_end_offset for one in inventory.partitions if one.topic == METADATA_TOPIC and one.state == "live"]
-    are_alike = len(ends) == len(nodes) and len({*ends}) == 1
-    if not ends or are_alike or len(nodes) < len(inventory.nodes) or len(clusters) > 1:
+    is_one = len(nodes) == len(inventory.nodes) and len({one.cluster_id for one in inventory.nodes} - {*Absent}) < 2
+    if not is_one or not ends or (len(ends) == len(nodes) and len({*ends}) == 1):
         return None
     return quorum_set_back(read_metadata_logs(inputs), inputs)
 

@@ -23,7 +23,7 @@ from kforensics.commands.predicting.cluster import (
 )
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Ahead, Alike, Conditions, Outcomes, what_matters
-from kforensics.commands.predicting.node_starts import ListedLogs, NodeStarts, start_node
+from kforensics.commands.predicting.node_starts import ListedLogs, NodeStarter, NodeStarts
 from kforensics.commands.predicting.nodes import (
     RANK,
     ConfiguredNode,
@@ -72,7 +72,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
 )
 from kforensics.source.capture import split_at_capture
-from kforensics.source.mapped import read_rate_is_limited
+from kforensics.source.mapped import directories_held, read_rate_is_limited
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth, TopicPartition
@@ -422,20 +422,20 @@ class _Nodes:
             ahead: what its logs come to in the first start, where that is known.
             listed: its log directories, where other starts have found them; they are added where none has.
         """
-        return start_node(
-            node,
-            conditions or self.conditions(node),
-            self._around,
-            self.reads,
-            node_count=len(self._nodes),
-            outcomes=self._outcomes,
-            keeps_reads=self._outcomes is not None,
-            jobs=self._jobs,
-            others=self.versions[node.first].others if conditions is None else (),
-            ahead=ahead,
-            listed=listed,
-            alike=self._alike,
-        )
+        with directories_held():
+            return NodeStarter(
+                node,
+                conditions or self.conditions(node),
+                self._around,
+                self.reads,
+                node_count=len(self._nodes),
+                outcomes=self._outcomes,
+                keeps_reads=self._outcomes is not None,
+                jobs=self._jobs,
+                others=self.versions[node.first].others if conditions is None else (),
+                listed=listed,
+                alike=self._alike,
+            ).start(ahead)
 
     def ways_out(
         self, started: NodeStarts, logs: Sequence[PredictedLog], problems: list[Problem]

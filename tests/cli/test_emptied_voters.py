@@ -8,6 +8,12 @@ import struct
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
 from tests.builders.directories import copied
 
 
@@ -286,3 +292,19 @@ def test_what_befalls_the_metadata_log_is_not_told_of_brokers(incident, capsys):
 
     assert "controller 102 becomes leader of __cluster_metadata-0 (epoch 3)" in shown
     assert not re.search(r"broker 10\d (truncates|becomes)", shown)
+
+
+def test_a_level_of_the_quorum_that_no_release_knows_leaves_the_start_unknown(cluster, capsys):
+    log = cluster / "controller-103" / "__cluster_metadata-0"
+    (segment,) = log.glob("*.log")
+    segment.chmod(0o644)
+    (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([cluster / "controller-103"])))
+    record = (1_000, *encode_control_record(ControlType.KRAFT_VERSION, {"k_raft_version": 7}))
+    batch = build_record_batch(
+        history.end_offset, [record], attributes=CONTROL_BIT, partition_leader_epoch=history.last_epoch
+    )
+    segment.write_bytes(segment.read_bytes() + encode_record_batch(batch))
+    _, document = told(capsys, "predict", cluster / "controller-103", "--now", "2026-11-26T12:00:00Z")
+
+    assert "unknown" == document["answer"]["state"]
+    assert "kraft.version 7 is newer than 1" in json.dumps(document)

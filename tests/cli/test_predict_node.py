@@ -1278,6 +1278,24 @@ def test_a_file_in_place_of_a_disk_leaves_it_offline(node, tmp_path, capsys):
     assert "data-1 is no directory" in document["starts"][0]["reason"]
 
 
+@pytest.mark.parametrize(("version", "is_made"), [("3.6.2", True), ("3.7.1", False)])
+def test_what_was_on_a_disk_that_goes_offline_is_made_anew_on_the_others_before_3_7(
+    quorums, tmp_path, capsys, version, is_made
+):
+    root = copied(quorums("brokers-newer") / "after", tmp_path / "nodes")
+    node, disk, file = root / "broker-2", tmp_path / "disk", tmp_path / "server.properties"
+    shutil.rmtree(node / "orders-0")
+    for one in node.glob("*-offset-checkpoint"):
+        one.write_text("0\n0\n")
+    disk.touch()
+    file.write_text(f"process.roles=broker\nnode.id=2\nlog.dirs={node},{disk}\ncontroller.quorum.voters=100@h:1\n")
+
+    document, _ = predict(capsys, root, file, "--kafka", version)
+
+    assert "dir-offline" in {one["outcome"] for one in document["starts"]}
+    assert ("Broker 2 makes orders-0 anew, empty" in document["answer"]["headline"]) == is_made
+
+
 def test_a_broker_that_registered_last_in_a_migration_may_be_started_with_zookeeper_or_without(
     incident, tmp_path, capsys
 ):

@@ -178,7 +178,9 @@ def made_empty(started: Sequence[NodeStarts], surroundings: Surroundings) -> Map
     existing = known_partitions(surroundings.history, (), surroundings.histories)
     found: dict[int, tuple[str, ...]] = {}
     for one in started:
-        if one.missing_directories or not one.logs or one.starts[-1].result is not StartResult.STARTS:
+        # Before 3.7 what a disk that goes offline held is made anew on the others (KIP-858).
+        offline = {StartResult.DIRECTORY_OFFLINE} if one.asked < (3, 7) else set()
+        if one.missing_directories or not one.logs or one.starts[-1].result not in {StartResult.STARTS} | offline:
             continue
         held = {
             (log.topic, log.partition)

@@ -74,7 +74,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
     PredictedStart,
 )
-from kforensics.source.mapped import directories_held, read_evidence
+from kforensics.source.mapped import read_evidence
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -147,49 +147,8 @@ def kafka_words(version: KafkaVersion, *, is_later: bool) -> str:
     return f"{version.major}.{version.minor} or later" if is_later else str(version)
 
 
-def start_node(
-    node: Node,
-    conditions: Conditions,
-    surroundings: Surroundings,
-    reads: Reads,
-    node_count: int,
-    outcomes: Outcomes | None = None,
-    *,
-    keeps_reads: bool = True,
-    jobs: int = 1,
-    others: Sequence[KafkaVersion] = (),
-    ahead: Mapping[int, Ahead] | None = None,
-    listed: ListedLogs | None = None,
-    alike: Alike | None = None,
-) -> NodeStarts:
-    """Start a node as often as it takes.
-
-    Args:
-        outcomes: first loads that were predicted, where the node is started again and again; more are added.
-        keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
-        others: other versions, under which each log is looked at while it is read.
-        ahead: what the logs come to in the first start, as an earlier one of them has found.
-        listed: log directories that were found for other starts; more are added.
-        alike: values that logs of other starts have, which equal ones share; more are added.
-    """
-    with directories_held():
-        return _NodeStarter(
-            node,
-            conditions,
-            surroundings,
-            reads,
-            node_count,
-            outcomes,
-            keeps_reads=keeps_reads,
-            jobs=jobs,
-            others=others,
-            listed={} if listed is None else listed,
-            alike={} if alike is None else alike,
-        ).start(ahead)
-
-
-class _NodeStarter:
-    """Starts one node: loads its directories, decides what becomes of each, and leaves them as that start does for the next one."""
+class NodeStarter:
+    """Starts one node as often as it takes: loads its directories, decides what becomes of each, and leaves them as that start does for the next one."""
 
     def __init__(
         self,
@@ -198,14 +157,23 @@ class _NodeStarter:
         surroundings: Surroundings,
         reads: Reads,
         node_count: int,
-        outcomes: Outcomes | None,
+        outcomes: Outcomes | None = None,
         *,
-        keeps_reads: bool,
-        jobs: int,
-        others: Sequence[KafkaVersion],
-        listed: ListedLogs,
-        alike: Alike,
+        keeps_reads: bool = True,
+        jobs: int = 1,
+        others: Sequence[KafkaVersion] = (),
+        listed: ListedLogs | None = None,
+        alike: Alike | None = None,
     ) -> None:
+        """List the directories of the node.
+
+        Args:
+            outcomes: first loads that were predicted, where the node is started again and again; more are added.
+            keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
+            others: other versions, under which each log is looked at while it is read.
+            listed: log directories that were found for other starts; more are added.
+            alike: values that logs of other starts have, which equal ones share; more are added.
+        """
         self._asked = AskedVersion(*conditions.version)
         self._scans = ScansAhead(jobs=jobs)
         self._newer = ""
@@ -213,7 +181,7 @@ class _NodeStarter:
         self._node_count = node_count
         self._rules = self._asked.rules
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
-        self._logs = LogStarts(node, conditions, self._known, outcomes, alike, others)
+        self._logs = LogStarts(node, conditions, self._known, outcomes, {} if alike is None else alike, others)
         self._has_others = bool(others)
         self._problems: list[Problem] = []
         self._without_topic_id: frozenset[tuple[int, str]] = frozenset()
@@ -233,6 +201,7 @@ class _NodeStarter:
             if not self._is_controller_alone and os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
         }
         looked_at: list[tuple[int, FoundLogs]] = []
+        listed = {} if listed is None else listed
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
@@ -307,8 +276,12 @@ class _NodeStarter:
             (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
         )
 
-    def start(self, found_ahead: Mapping[int, Ahead] | None) -> NodeStarts:
-        """Return starts one after the other, and what each makes of each directory."""
+    def start(self, found_ahead: Mapping[int, Ahead] | None = None) -> NodeStarts:
+        """Return starts one after the other, and what each makes of each directory.
+
+        Args:
+            found_ahead: what the logs come to in the first start, as an earlier one of them has found.
+        """
         kept: dict[int, Ahead] = {}
         starts: list[PredictedStart] = []
         logs: list[PredictedLog] = []

@@ -338,11 +338,9 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     nodes = [one for one in inputs.found if one.log_dirs]
 
     def is_of_one(path: Path) -> bool:
-        for among in (nodes, [one for one in nodes if _are_beside(one.root, path.resolve())]):
-            ids = {one.described.broker_id for one in among}
-            if len(ids) == 1 and not ids & set(Absent):
-                return True
-        return False
+        beside = (one for one in nodes if _are_beside(one.root, path.resolve()))
+        ids = ({one.described.broker_id for one in among} for among in (nodes, beside))
+        return any(len(each) == 1 and not each & set(Absent) for each in ids)
 
     blank = [path for path in empty if (path.resolve() in named if named else is_of_one(path))]
     inside = {one: _empty_below(one, named) for one in others if not isinstance(one, ForeignPath)}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from kforensics.case.cluster import Cluster
 from kforensics.case.settings import Surroundings, server_properties
 from kforensics.commands.predicting.log_starts import Conditions
-from kforensics.commands.predicting.node_starts import NodeStarts, start_node
+from kforensics.commands.predicting.node_starts import NodeStarter, NodeStarts
 from kforensics.commands.predicting.nodes import configured_nodes, nodes_of, version_of_node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
@@ -15,6 +15,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.replicas.report import PartitionReport
+from kforensics.source.mapped import directories_held
 from kforensics.units import TopicPartition
 
 _NO_TOPIC = frozenset({""})
@@ -61,7 +62,9 @@ def refused_starts(
             topics=frozenset(one.topic for one in logs) or _NO_TOPIC,
             partitions=frozenset(one.partition for one in logs),
         )
-        found += _refused(start_node(node, conditions, around, {}, len(nodes), keeps_reads=False))
+        with directories_held():
+            starter = NodeStarter(node, conditions, around, {}, len(nodes), keeps_reads=False)
+            found += _refused(starter.start())
     return tuple(found)
 
 

@@ -314,9 +314,7 @@ def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
     return InputsRefused(
         f"the inputs are of {len(ids)} clusters ({', '.join(ids)})",
         tuple(EvidenceUnreadable(path, f"it is of cluster {cluster}") for path, cluster in named),
-        (
-            "--cluster ID analyses what is of one of them; started together, controllers let in no node that names another",
-        ),
+        ("--cluster ID analyses what is of one of them; controllers of one let in no node of another",),
     )
 
 

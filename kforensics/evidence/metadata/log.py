@@ -1,9 +1,7 @@
 """The KRaft metadata log of one node, read whole: its segments and snapshots become the history of the cluster.
 
-Where the log begins above 0 the oldest snapshot that reaches its start opens the history; where a part of it can't be
-read the next snapshot closes the
-gap. Nothing here says whether a record was committed: compare the logs of several controllers for that
-(`compare.py`).
+Where the log begins above 0 the oldest snapshot that reaches its start opens the history; where a part of it can't be read the next snapshot closes the gap.
+Nothing here says whether a record was committed: compare the logs of several controllers for that (`compare.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +25,14 @@ from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchT
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionRecords, sort_records
-from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
+from kforensics.formats.messages.schema import Decoded, Undecoded, not_known, not_understood
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry
+
+_NEWEST_KRAFT_VERSION = 1
+"""That of dynamic voters (KIP-853)."""
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
@@ -268,11 +269,19 @@ class _LogReader:
             self.named_voters = voters
         elif control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
             self.named_voters = tuple(sorted(voter["voter_id"] for voter in control.value.fields["voters"]))
-            self._note_directories(control.value, when.offset)
+        self._note_quorum(path, control, when.offset)
 
-    def _note_directories(self, voters: Decoded, offset: int) -> None:
-        if offset > self.directories_from:
-            named = voters.fields["voters"]
+    def _note_quorum(self, path: str, control: ControlRecord, offset: int) -> None:
+        """Note the directory ids of voters, and a level that no release knows."""
+        if not isinstance(control.value, Decoded):
+            return
+        fields = control.value.fields
+        if control.type is ControlType.KRAFT_VERSION and fields["k_raft_version"] > _NEWEST_KRAFT_VERSION:
+            self._not_understood(
+                path, offset, not_known("kraft.version", fields["k_raft_version"], _NEWEST_KRAFT_VERSION)
+            )
+        if control.type is ControlType.KRAFT_VOTERS and offset > self.directories_from:
+            named = fields["voters"]
             self.voter_directories = {voter["voter_id"]: voter["voter_directory_id"] for voter in named}
             self.directories_from = offset
 
@@ -309,8 +318,7 @@ class _LogReader:
                     for control in _controls(chunk):
                         if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):
                             time = control.value.fields["last_contained_log_timestamp"]
-                        if control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
-                            self._note_directories(control.value, max(end_offset - 1, 0))
+                        self._note_quorum(path, control, max(end_offset - 1, 0))
                         is_ended |= control.type is ControlType.SNAPSHOT_FOOTER
         except (EvidenceError, FormatError) as error:
             self._problem(path, error.problem if isinstance(error, EvidenceError) else str(error))

@@ -1,7 +1,7 @@
 """What a metadata quorum goes on with: who can lead by the logs that are here, with which of them, and what that forgets (KIP-595, KIP-853)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -129,31 +129,31 @@ class QuorumSetBack:
     """What they lack is shown to have been committed; else it is known only that copies have it which reach beyond the logs of all voters."""
     is_emptied: bool
     """They lack all that is known to have been committed: no copy of a running controller, made a moment earlier, does."""
-    is_open: bool
+    is_open: bool = False
     """They are too few to elect one of them, and whether others that are not here lack it, too, is not known."""
-    is_stuck: bool
+    is_stuck: bool = False
     """No controller can be elected."""
-    can_mix: bool
+    can_mix: bool = False
     """The quorum begins anew, with the leader epoch in which the former one wrote its first records: brokers keep what lies below the end that the new log has when they first fetch."""
-    by_settings: tuple[int, ...]
+    by_settings: tuple[int, ...] = ()
     """Those that can lead only where `controller.quorum.voters` is still in their settings, which are not known; without it none can be elected."""
-    mixed: tuple[int, ...]
+    mixed: tuple[int, ...] = ()
     """Nodes that took what the new log holds behind the end of the former one, in the same leader epoch: `voters` are those that began anew."""
     forgotten: Forgotten | None
     """None where no log of the inputs holds it."""
-    since: tuple[str, ...]
+    since: tuple[str, ...] = ()
     """Topics that the new log of a mixed quorum alone names."""
     source: tuple[str, int] | None
     """The path of the log that holds it, and the end of what it holds of it."""
-    is_source_whole: bool
+    is_source_whole: bool = True
     """The log holds nothing else."""
-    former_ids: Mapping[int, str]
+    former_ids: Mapping[int, str] = field(default_factory=dict)
     """The directory ids by which the former metadata of a mixed quorum knows its voters; empty where they are static."""
-    copies: tuple[str, ...]
+    copies: tuple[str, ...] = ()
     """The paths of the metadata logs of all nodes, the source first, where two quorums wrote them."""
     state: MetadataState
     """The metadata that the quorum goes on with."""
-    brokers: tuple[AffectedBroker, ...]
+    brokers: tuple[AffectedBroker, ...] = ()
 
 
 def quorum_set_back(
@@ -224,7 +224,6 @@ def quorum_set_back(
         ),
         standings=standings,
         by_settings=by_settings,
-        mixed=(),
         is_certain=is_stuck
         or (
             is_shown
@@ -238,11 +237,7 @@ def quorum_set_back(
         is_stuck=is_stuck,
         can_mix=lowest[1] == 0 and any(one.epochs and one.epochs[0].leader_epoch == FIRST_EPOCH for one in now),
         forgotten=forgotten,
-        since=(),
         source=None if known.full is None else (_path_of(known.full, inputs), known.full.end_offset),
-        is_source_whole=True,
-        former_ids={},
-        copies=(),
         state=known.state,
         brokers=() if is_stuck else tuple(known.brokers(named)),
     )
@@ -292,19 +287,14 @@ def _mixed_logs(
         is_certain=True,
         is_shown=True,
         is_emptied=True,
-        is_open=False,
-        is_stuck=False,
-        can_mix=False,
-        by_settings=(),
         mixed=tuple(sorted(mixed)),
         forgotten=known.forgotten(),
         since=known.named_since(),
         source=(_path_of(source, inputs), end),
         is_source_whole=end == source.end_offset,
         former_ids=source.voter_directories,
-        copies=tuple(dict.fromkeys(_path_on_node(one, inputs) for one in (source, *reversed(others), *histories))),
+        copies=tuple(dict.fromkeys(_path_of(one, inputs) for one in (source, *reversed(others), *histories))),
         state=known.state,
-        brokers=(),
     )
 
 
@@ -541,10 +531,6 @@ def metadata_naming(
 
 
 def _path_of(history: "MetadataHistory", inputs: "Inputs") -> str:
-    return join(inputs.described[history.input].path.rstrip("/"), history.directory)
-
-
-def _path_on_node(history: "MetadataHistory", inputs: "Inputs") -> str:
     """Return the path of a metadata log where a command can copy it: of what was captured, that on its node."""
     one = inputs.found[history.input]
     return join((one.store.origin or one.described.path).rstrip("/"), history.directory)

@@ -49,13 +49,10 @@ FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
 """The first release that reads `quorum-state` of data version 1, and holds it no longer against the configured voters (KIP-853)."""
 FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 """The first release whose voters may be in the metadata log (KIP-853)."""
-
-
 _MADE_WITHOUT = "Should not have ZK migrations enabled on a cluster"
 _NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
 _UNABLE_TO_REGISTER = "Shutting down because we were unable to register with the controller quorum"
 """What it says before 3.5."""
-
 _UNSTABLE_LEVELS = {"streams.version": (KafkaVersion(4, 1), 1), "transaction.version": (KafkaVersion(3, 9), 2)}
 """Levels that releases before support where their settings let them use what is not for production."""
 
@@ -147,12 +144,10 @@ class HeldLog(NamedTuple):
 
 def refuse_without_controller(version: KafkaVersion) -> Refusal:
     """Return what ends a broker that no controller lets in."""
-    exception, words = (
-        ("RuntimeException", _NO_CONTROLLER) if version >= (3, 5) else ("CancellationException", _UNABLE_TO_REGISTER)
-    )
-    return Refusal(
-        exception, f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)"
-    )
+    since = "once initial.broker.registration.timeout.ms is over: no controller is elected"
+    if version < (3, 5):
+        return Refusal("CancellationException", f"{_UNABLE_TO_REGISTER} ({since})")
+    return Refusal("RuntimeException", f"{_NO_CONTROLLER} ({since})")
 
 
 def refuse_identity(
