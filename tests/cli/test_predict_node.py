@@ -452,6 +452,21 @@ def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, 
     assert older["outcome"] != "exits" or "metadata.version" in older["reason"], "measured with 3.9 and 4.1 alone"
 
 
+def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(node, apart, capsys):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
+    batch = metadata_batch(
+        history.end_offset, [metadata_record("BeginTransactionRecord", {})], epoch=history.last_epoch
+    )
+    log.write_bytes(log.read_bytes() + batch)
+
+    outcomes = [
+        predict(capsys, node, apart, "--kafka", version)[0]["starts"][0]["outcome"] for version in ("3.7.1", "4.1.0")
+    ]
+
+    assert outcomes == [None, "starts"]
+
+
 @pytest.mark.parametrize(
     ("change", "kafka", "exception"),
     [

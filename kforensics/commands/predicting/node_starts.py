@@ -31,7 +31,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
-from kforensics.evidence.metadata.replay import OF_NO_TOPIC
+from kforensics.evidence.metadata.replay import OF_NO_TOPIC, UNFINISHED
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
@@ -746,8 +746,12 @@ class NodeStarter:
 
     def _doubt_of_records(self) -> str:
         """Return which record a controller before 3.9 may not be able to apply; empty where there is none."""
-        misfit = self._misfit() if self._asked < FIRST_WITH_VOTERS_IN_LOG else None
-        return "" if misfit is None else f"{misfit[1]}, and what a controller of this version makes of it is not known"
+        history, misfit = self._around.history, self._misfit()
+        if self._asked >= FIRST_WITH_VOTERS_IN_LOG or history is None or not self._is_controller:
+            return ""
+        is_open = any(one.reason == UNFINISHED for one in history.aborted)
+        words = misfit[1] if misfit else "The metadata log ends inside a transaction" if is_open else ""
+        return words and f"{words}, and what a controller of this version makes of it is not known"
 
     def _migration_refusal(self) -> Refusal | None:
         """Why it exits once it is the active controller."""
@@ -761,7 +765,9 @@ class NodeStarter:
         node = self._node
         if not node.is_kraft or not self._directories:
             return None
-        return refuse_registration(node.directories(), self._around.registered, node.node_id, self._around.level)
+        around, migration = self._around, self._around.history.migration if self._around.history else 0
+        known = node.directories(), around.registered, node.node_id, around.level
+        return refuse_registration(*known, migration=migration, version=self._asked)
 
     @property
     def _is_preview(self) -> bool:

@@ -290,6 +290,9 @@ def refuse_quorum_state(
         words = f"Initialized quorum state with a voted candidate ({state.voted_id}), which indicates this node was previously a voter"
         return Refusal("IllegalStateException", f"{words}, but the local id {node_id} is not a voter")
     leader, epoch = state.leader_id, state.leader_epoch
+    if state.voted_id == node_id and voters == {node_id} and isinstance(epoch, int) and epoch >= last_epoch:
+        words = "Cannot transition to Candidate since this node is already a Leader"
+        return Refusal("IllegalStateException", f"{words}: quorum-state has a vote of the only voter for itself")
     is_followed = isinstance(leader, int) and isinstance(epoch, int) and epoch >= last_epoch
     if is_controller or not is_followed or leader in voters:
         return None
@@ -466,7 +469,7 @@ def refuse_level(
             before 4.0; where 4.0 or later does not, it can't apply the record, and neither exits nor loads a log.
         is_unstable_enabled: the settings let it use levels that are not for production in its release.
     """
-    if isinstance(level, Absent) or (level < 1 and version < FIRST_WITHOUT_ZOOKEEPER):
+    if isinstance(level, Absent) or (level < 1 and version < (3, 3)):
         return None
     least, known = _levels(version)
     newest = known if is_unstable_enabled else min(known, _PRODUCTION_LEVELS.get((version.major, version.minor), known))
@@ -516,8 +519,14 @@ def refuse_registration(
     registered: Mapping[int, Sequence[str]],
     node_id: int | Absent,
     level: int | Absent,
+    *,
+    migration: int,
+    version: KafkaVersion,
 ) -> Refusal | None:
-    """Judge whether the controller lets a broker register its directories (metadata.version 3.7-IV2)."""
+    """Judge whether the controller lets a broker register: while a migration from ZooKeeper has only begun (2), and with its directories (metadata.version 3.7-IV2)."""
+    if migration == 2 and (3, 7) <= version < FIRST_WITHOUT_ZOOKEEPER:
+        words = "Controller is in pre-migration mode and cannot register KRaft brokers until the metadata migration is complete"
+        return Refusal("BrokerIdNotRegisteredException", words)
     if isinstance(level, Absent) or level < LEVEL_OF_DIRECTORY_IDS:
         return None
     for one in directories:

@@ -316,7 +316,8 @@ def test_the_level_of_bootstrap_checkpoint_is_judged_by_each_start(levels, versi
 def test_levels_that_a_release_does_not_read_refuse_it():
     assert refuse_level(21, KafkaVersion(3, 9), is_controller=True) is None
     assert refuse_level(Absent.UNKNOWN, KafkaVersion(3, 3), is_controller=True) is None
-    assert refuse_level(0, KafkaVersion(3, 9), is_controller=True) is None
+    assert refuse_level(0, KafkaVersion(3, 2), is_controller=True) is None
+    assert refuse_level(0, KafkaVersion(3, 9), is_controller=True) is not None
     assert refuse_level(0, KafkaVersion(4, 1), is_controller=True) is not None
     newer = refuse_level(21, KafkaVersion(3, 7), is_controller=True)
     assert newer is not None
@@ -332,6 +333,7 @@ def test_levels_that_a_release_does_not_read_refuse_it():
 @pytest.mark.parametrize(
     ("level", "version", "is_controller", "exception"),
     [
+        (0, (3, 7, 1), True, "RuntimeException"),
         (20, (3, 7, 1), True, "RuntimeException"),
         (20, (3, 7, 1), False, "UnsupportedVersionException"),
         (20, (3, 8), True, None),
@@ -347,7 +349,7 @@ def test_a_level_that_a_release_reads_and_does_not_support_is_refused(level, ver
     found = refuse_level(level, KafkaVersion(*version), is_controller=is_controller)
     assert (found and found.exception) == exception
     allowed = refuse_level(level, KafkaVersion(*version), is_controller=is_controller, is_unstable_enabled=True)
-    assert (allowed is None) is (level != 30 or version[1] > 1)
+    assert (allowed is None) is (level > 0 and (level != 30 or version[1] > 1))
 
 
 @pytest.mark.parametrize(
@@ -409,14 +411,26 @@ def test_a_broker_that_no_controller_lets_in_ends_and_its_controllers_are_to_be_
     assert not refusal.is_of_settings
 
 
+NO_MIGRATION = {"migration": 0, "version": KafkaVersion(3, 9)}
+
+
+@pytest.mark.parametrize(
+    ("migration", "version", "is_refused"), [(2, (3, 7, 1), True), (1, (3, 7, 1), False), (2, (4, 0), False)]
+)
+def test_controllers_let_no_broker_in_while_a_migration_has_only_begun(migration, version, is_refused):
+    found = refuse_registration([], {}, 1, 19, migration=migration, version=KafkaVersion(*version))
+
+    assert (found is not None and "pre-migration mode" in found.reason) == is_refused
+
+
 def test_a_directory_of_another_broker_is_refused_at_registration():
     registered = {1: ["mine"], 2: ["id of a"]}
-    found = refuse_registration([directory()], registered, 1, 20)
+    found = refuse_registration([directory()], registered, 1, 20, **NO_MIGRATION)
     assert found is not None
     assert "Broker 2 is already registered with directory id of a" in found.reason
-    assert refuse_registration([directory()], registered, 2, 20) is None
-    assert refuse_registration([directory()], registered, 1, 16) is None
-    assert refuse_registration([directory()], registered, 1, Absent.UNKNOWN) is None
+    assert refuse_registration([directory()], registered, 2, 20, **NO_MIGRATION) is None
+    assert refuse_registration([directory()], registered, 1, 16, **NO_MIGRATION) is None
+    assert refuse_registration([directory()], registered, 1, Absent.UNKNOWN, **NO_MIGRATION) is None
 
 
 def held(topic_id=TOPIC, partition=0, ending="", directory_id="d1"):
@@ -507,6 +521,9 @@ def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_7(stored,
         (KafkaVersion(3, 7, 1), {"leader_id": 9}, True, ""),
         (KafkaVersion(3, 3, 2), {"leader_id": 9}, False, "NoSuchElementException"),
         (KafkaVersion(3, 9), {"leader_id": 9}, False, ""),
+        (KafkaVersion(3, 7, 1), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, "IllegalStateException"),
+        (KafkaVersion(3, 7, 1), {"voted_id": 2, "leader_epoch": 4, "node_id": 2}, True, ""),
+        (KafkaVersion(3, 9), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, ""),
     ],
 )
 def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(version, known, is_controller, exception):
@@ -549,14 +566,14 @@ def test_a_cluster_that_was_made_without_zookeeper_does_not_migrate(state, level
     assert refusal.reason.endswith(words) if refusal else not words
 
 
-def _refused_by_state(version, configured, *, is_controller=False, **given):
+def _refused_by_state(version, configured, *, is_controller=False, node_id=1, **given):
     none = Absent.NOT_WRITTEN
     known: dict[str, Any] = {"data_version": 0, "leader_id": none, "leader_epoch": 5, "voted_id": none} | given
     return refuse_quorum_state(
         QuorumState(**known),
         configured_voters({"controller.quorum.voters": configured}),
         version,
-        node_id=1,
+        node_id=node_id,
         is_controller=is_controller,
         last_epoch=5,
     )
