@@ -1,5 +1,6 @@
 """Whether a node starts apart from its logs: identity, levels, registration and strays, by version."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -411,9 +412,6 @@ def test_a_broker_that_no_controller_lets_in_ends_and_its_controllers_are_to_be_
     assert not refusal.is_of_settings
 
 
-NO_MIGRATION = {"migration": 0, "version": KafkaVersion(3, 9)}
-
-
 @pytest.mark.parametrize(
     ("migration", "version", "is_refused"), [(2, (3, 7, 1), True), (1, (3, 7, 1), False), (2, (4, 0), False)]
 )
@@ -424,13 +422,14 @@ def test_controllers_let_no_broker_in_while_a_migration_has_only_begun(migration
 
 
 def test_a_directory_of_another_broker_is_refused_at_registration():
+    judge = partial(refuse_registration, migration=0, version=KafkaVersion(3, 9))
     registered = {1: ["mine"], 2: ["id of a"]}
-    found = refuse_registration([directory()], registered, 1, 20, **NO_MIGRATION)
+    found = judge([directory()], registered, 1, 20)
     assert found is not None
     assert "Broker 2 is already registered with directory id of a" in found.reason
-    assert refuse_registration([directory()], registered, 2, 20, **NO_MIGRATION) is None
-    assert refuse_registration([directory()], registered, 1, 16, **NO_MIGRATION) is None
-    assert refuse_registration([directory()], registered, 1, Absent.UNKNOWN, **NO_MIGRATION) is None
+    assert judge([directory()], registered, 2, 20) is None
+    assert judge([directory()], registered, 1, 16) is None
+    assert judge([directory()], registered, 1, Absent.UNKNOWN) is None
 
 
 def held(topic_id=TOPIC, partition=0, ending="", directory_id="d1"):
