@@ -95,7 +95,11 @@ def standing_cleaners(
         except InputsRefused:
             continue  # of several clusters: whose settings count is not known
         lag = cleaner_lag(
-            partition.topic, files_of(place), value if isinstance(value, int) else 0, is_stopped=is_stopped
+            partition.topic,
+            files_of(place),
+            value if isinstance(value, int) else 0,
+            root=place.state.listings.root,
+            is_stopped=is_stopped,
         )
         if lag is not None:
             found.append(
@@ -112,7 +116,7 @@ def standing_cleaners(
 
 def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
     """Return an answer whose headline names the first of the logs that no cleaner comes to, and what to do."""
-    standing = [one for one in findings if one.code == CLEANER_STANDS.code]
+    standing = [one for one in findings if one.code == CLEANER_STANDS.code and one.is_grave]
     if not standing or standing[0].statement in answer.headline:
         return answer
     first, *others = standing

@@ -337,7 +337,9 @@ class _Lister:
                 bytes=seen.log_bytes,
                 files=seen.files,
                 file_bytes=seen.file_bytes,
-                cleaner_lag=cleaner_lag(name.topic, seen.segment_files, _claim(state, "cleaner_point", name))
+                cleaner_lag=cleaner_lag(
+                    name.topic, seen.segment_files, _claim(state, "cleaner_point", name), root=one.root
+                )
                 if name is not None and name.state is DirectoryState.LIVE
                 else None,
                 lacks_index=any(base not in seen.indexes for base, _ in seen.segments),

@@ -340,7 +340,7 @@ class _PartitionCheck:
         if isinstance(directory, Absent) or directory.state is not DirectoryState.LIVE or self._context.path == "":
             return None
         value = point.value if isinstance(point, CheckpointValue) else point
-        return cleaner_lag(directory.topic, self._context.files, value)
+        return cleaner_lag(directory.topic, self._context.files, value, root=self._context.root)
 
     def _stamped_ahead(self, segments: list[ScannedSegment]) -> Iterator[StampedAhead]:
         """Yield the largest timestamp of each segment that was written before, that is ahead of the present, or that is one of seconds."""

@@ -15,6 +15,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import node_kind
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.checkpoint.lines import iter_checkpoint, plain_entries
+from kforensics.formats.log.batch_table import BATCH_HEADER, TIMESTAMP_TYPE_BIT
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
@@ -546,18 +547,24 @@ class CleanerLag(NamedTuple):
     """Of the bytes of all closed segments."""
     since_ms: int
     """When the oldest of them was written last."""
+    is_claimed: bool = False
+    """That time is one that a producer gave its records: the times of the files do not show for how long they wait."""
 
 
 def cleaner_lag(
-    topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent, *, is_stopped: bool = False
+    topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent, *, root: Path, is_stopped: bool = False
 ) -> CleanerLag | None:
     """Return how much waits for the cleaner, none where it may only not have come to it yet.
 
+    A copy may have lost the times of its files: where these are close together, the times of the first batches count.
+
     Args:
+        root: where the paths of the files begin.
         is_stopped: whether it is known to run no more, so that what waits need not have waited for long.
     """
     if topic not in _COMPACTED and not isinstance(cleaner_point, int):
         return None
+    files = list(files)
     live = live_segments(files)
     if len(live) <= _FEWEST_SEGMENTS:
         return None
@@ -567,11 +574,41 @@ def cleaner_lag(
     total, waiting = sum(length for _, length, _ in closed), sum(length for _, length, _ in dirty)
     if len(dirty) < _FEWEST_SEGMENTS or not waiting:
         return None
-    if not is_stopped and (waiting * 2 < total or dirty[-1][2] - dirty[0][2] < _LEAST_HOURS_MS):
+    if not is_stopped and waiting * 2 < total:
         return None
+    since_ms, is_claimed = dirty[0][2], False
+    if dirty[-1][2] - since_ms < _LEAST_HOURS_MS:
+        paths = {one.name.base_offset: one.path for one in files if one.name.kind is FileKind.SEGMENT}
+        # A segment is complete once the next one begins.
+        (first, by_broker), (last, _) = (_first_stamp(root / paths[dirty[at][0]]) for at in (1, -1))
+        by_broker |= topic in _COMPACTED
+        if 0 <= first <= last - _LEAST_HOURS_MS and (by_broker or not is_stopped):
+            since_ms, is_claimed = first, not by_broker
+        elif not is_stopped:
+            return None
     return CleanerLag(
-        cleaner_point, max(dirty[0][0], point), end, len(dirty), waiting, waiting * 100 // total, dirty[0][2]
+        cleaner_point,
+        max(dirty[0][0], point),
+        end,
+        len(dirty),
+        waiting,
+        waiting * 100 // total,
+        since_ms,
+        is_claimed,
     )
+
+
+def _first_stamp(path: Path) -> tuple[int, bool]:
+    """Return the largest timestamp of the first batch of a segment, -1 where it can't be read, and whether a broker gave it."""
+    try:
+        with open_evidence(path) as file:
+            header = file.read(0, BATCH_HEADER.length)
+    except EvidenceError:
+        header = b""
+    if len(header) < BATCH_HEADER.length:
+        return -1, False
+    _, _, _, magic, _, attributes, _, _, max_timestamp, *_ = BATCH_HEADER.struct.unpack_from(header)
+    return (max_timestamp, bool(attributes & TIMESTAMP_TYPE_BIT)) if magic == 2 else (-1, False)
 
 
 def live_segments(files: Iterable[FoundFile]) -> list[tuple[int, int, int]]:
@@ -599,7 +636,9 @@ def cleaner_lag_of(place: PartitionPlace, *, is_stopped: bool = False) -> Cleane
     """Return the same of a partition directory that was found."""
     point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     value = point.value if isinstance(point, CheckpointValue) else point
-    return cleaner_lag(place.topic_partition.topic, files_of(place), value, is_stopped=is_stopped)
+    return cleaner_lag(
+        place.topic_partition.topic, files_of(place), value, root=place.state.listings.root, is_stopped=is_stopped
+    )
 
 
 def files_of(place: PartitionPlace) -> Iterator[FoundFile]:

@@ -109,8 +109,10 @@ def cleaner_finding(
     )
     return CLEANER_STANDS.states(
         f"{where}: {stands}; {counted(lag.segments, 'closed segment')} above it ({byte_count(lag.bytes)}, {lag.percent} %) are not compacted,"
-        f" offsets {lag.first_offset} to {lag.end_offset - 1}, the oldest complete since {utc_words(lag.since_ms)}",
-        confidence=Confidence.LIKELY,
+        f" offsets {lag.first_offset} to {lag.end_offset - 1}, the oldest complete since {utc_words(lag.since_ms)}"
+        f"{', by times that producers gave: those of the files do not show it' if lag.is_claimed else ''}",
+        confidence=Confidence.POSSIBLE if lag.is_claimed else Confidence.LIKELY,
+        weight=Weight.NOTE if lag.is_claimed else None,
         topic_partition=partition,
         broker_id=broker_id,
         offsets=OffsetRange(lag.first_offset, lag.end_offset - 1),

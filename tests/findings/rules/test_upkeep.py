@@ -7,7 +7,7 @@ import pytest
 
 from kforensics import diff, explain, groups, ls, predict, triage, verify
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch, with_right_crc
 from kforensics.protocol.coordinators import created_policy
 from kforensics.reconcile.logs import compacted_keys
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
@@ -62,6 +62,34 @@ def test_a_cleaner_that_stands_still_is_named(tmp_path, command, cleaner, words)
 )
 def test_a_cleaner_that_is_only_behind_is_none(tmp_path, made):
     assert not of(verify(offsets_log(tmp_path, **made)), "KF121")
+
+
+@pytest.mark.parametrize("command", [verify, ls, explain])
+@pytest.mark.parametrize(
+    ("topic", "by_broker", "apart_ms", "is_grave"),
+    [
+        (OFFSETS_TOPIC, False, HOUR, True),
+        (OFFSETS_TOPIC, False, 60_000, None),
+        ("state", True, HOUR, True),
+        ("state", False, HOUR, False),  # a producer may copy records that are old
+        ("state", True, 60_000, None),
+    ],
+)
+def test_a_copy_that_lost_the_times_of_its_files_is_judged_by_those_of_its_batches(
+    tmp_path, command, topic, by_broker, apart_ms, is_grave
+):
+    place = offsets_log(tmp_path, closed=6, cleaner=0, apart_ms=apart_ms, topic=topic)
+    for log in place.glob("*/*.log"):
+        content = bytearray(log.read_bytes())
+        content[22] |= 0x08 * by_broker
+        written(log, with_right_crc(bytes(content)), NOW + DAY)
+    found = of(result := command(place), "KF121")
+    assert [is_grave] * len(found) == [one.is_grave for one in found]
+    assert bool(found) is (is_grave is not None)
+    assert ("the cleaner stands" in result.answer.headline) is (is_grave is True and command is not ls)
+    for one in found:
+        assert "the oldest complete since 2023-11-14 23:13:20 UTC" in one.statement
+        assert ("times that producers gave" in one.statement) is not is_grave
 
 
 @pytest.mark.parametrize("topic", [OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC])
