@@ -26,7 +26,8 @@ from kforensics.reconcile.observed.facts import (
     GivenBroker,
 )
 from kforensics.source.walk import join
-from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition
+from kforensics.words import byte_count
 
 if TYPE_CHECKING:
     from kforensics.case.broker_logs import LoggedEvidence
@@ -370,7 +371,7 @@ MOST_COMMITS = 256 << 20
 
 
 def unread_offsets(case: Case, *, of_positions: bool = True) -> int:
-    """Return the bytes of the logs of consumers' offsets where they are more than are read at the depth asked for, else 0; of a capture its rows are read, which are few.
+    """Return the bytes of the logs of groups' offsets where they are more than are read at the depth asked for, else 0; of a capture its rows are read, which are few.
 
     Args:
         of_positions: whether for where groups stand, or for what proves records committed.
@@ -380,11 +381,18 @@ def unread_offsets(case: Case, *, of_positions: bool = True) -> int:
     length = sum(
         place.length
         for tp, group in places_of(case).by_partition.items()
-        if tp.topic == OFFSETS_TOPIC
+        if tp.topic == OFFSETS_TOPIC or (of_positions and tp.topic == SHARE_TOPIC)
         for place in group
         if place.state.store.holds_bytes
     )
     return length if length > (4 if of_positions else 1) * MOST_COMMITS else 0
+
+
+def unread_commits(case: Case) -> tuple[str, ...]:
+    """Return a sentence that says how much of the logs of consumers' offsets was not read for what proves records committed, none where all was."""
+    length = unread_offsets(case, of_positions=False)
+    said = "Which other records consumers show to be committed: the logs of __consumer_offsets are {}, of which the last {} were read; `--depth content` and `fleet audit` read all."
+    return (said.format(byte_count(length), byte_count(MOST_COMMITS)),) if length else ()
 
 
 class CommittedOffsets:

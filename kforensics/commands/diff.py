@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.case.cluster import MOST_COMMITS, unread_offsets
+from kforensics.case.cluster import unread_commits
 from kforensics.case.comparison import Flatten
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
@@ -21,12 +21,9 @@ from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import TopicPartition
-from kforensics.words import byte_count
 
 if TYPE_CHECKING:
     from kforensics.commands.redaction.pseudonyms import Pseudonyms
-
-_UNREAD_COMMITS = "Which other records consumers show to be committed: the logs of __consumer_offsets are {}, of which the last {} were read; `--depth content` and `fleet audit` read all."
 
 
 def run(
@@ -54,10 +51,8 @@ def run(
     concluded = no_calmer_than_tiers(
         Conclusion(answer=compared.answer, findings=compared.findings, problems=compared.problems), case
     )
-    if length := unread_offsets(case, of_positions=False):
-        said = _UNREAD_COMMITS.format(byte_count(length), byte_count(MOST_COMMITS))
-        answer = replace(concluded.answer, unknown=(*concluded.answer.unknown, said))
-        concluded = concluded._replace(answer=answer)
+    answer = replace(concluded.answer, unknown=(*concluded.answer.unknown, *unread_commits(case)))
+    concluded = concluded._replace(answer=answer)
     concluded = no_calmer_than_cleaners(concluded, case)
     return Result(
         command="diff",

@@ -192,11 +192,13 @@ def test_commits_that_are_left_out_at_the_ends_are_named(incident, monkeypatch):
     recording = incident("consumer-ahead-4.x") / "snapshots" / "99-final"
     left_out = "Which other records consumers show to be committed: the logs of __consumer_offsets are "
     monkeypatch.setattr("kforensics.case.cluster.MOST_COMMITS", 100)
-    (said,) = [one for one in kforensics.diff(recording, depth="tails").answer.unknown if one.startswith(left_out)]
-    assert "`--depth content` and `fleet audit` read all" in said
-    assert not any(one.startswith(left_out) for one in kforensics.diff(recording, depth="content").answer.unknown)
+    for command in (kforensics.diff, kforensics.explain):
+        (said,) = [one for one in command(recording, depth="tails").answer.unknown if one.startswith(left_out)]
+        assert "`--depth content` and `fleet audit` read all" in said
+        assert not any(one.startswith(left_out) for one in command(recording, depth="content").answer.unknown)
     monkeypatch.undo()
-    assert not any(one.startswith(left_out) for one in kforensics.diff(recording, depth="tails").answer.unknown)
+    for command in (kforensics.diff, kforensics.explain):
+        assert not any(one.startswith(left_out) for one in command(recording, depth="tails").answer.unknown)
 
 
 def test_functions_take_a_depth(stopped):
