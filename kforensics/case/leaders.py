@@ -78,6 +78,14 @@ class Leaders:
         """Whether a directory is as it is now, not of an earlier snapshot."""
         return place.state.input not in self.case.ranks
 
+    def is_gone(self, partition: TopicPartition) -> bool:
+        """Return whether the brokers that held a partition of which earlier copies alone are here are given as they are now."""
+        known = self.leaderships(partition)
+        assigned = known[-1].replicas if known else Absent.UNKNOWN
+        holders = {one.state.broker_id for one in self.copies(partition) if not self.is_now(one) and one.is_live}
+        holders |= set() if isinstance(assigned, Absent) else set(assigned)
+        return holders <= self.case.nodes_by_rank().get(self.case.final_rank, frozenset())
+
     def owner(self, place: PartitionPlace) -> str:
         """Return in words whose directory it is."""
         broker = place.state.broker_id

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import cast
 
 from kforensics.case.leaders import Leaders, UncleanElection, weight_of
+from kforensics.case.share_log import SharePositions, commit_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
@@ -39,7 +40,7 @@ TOPIC_REMOVAL_MS = 5 * 60 * 1000
 
 
 LOGGED_WITHIN_MS = 2_000
-"""A coordinator logs the removal of expired offsets so long after their tombstones at most."""
+"""A coordinator logs the removal of expired offsets so long after their tombstones, or since 3.6 before them, at most."""
 
 
 class OffsetsLog:
@@ -197,10 +198,10 @@ class OffsetsLog:
         self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
         self.groups, self.keys = reader.names()
 
-    def cleaned_away(self) -> Iterator[Change]:
-        """Yield the positions that the newest earlier copy ends with and of which this log, once it was settled, has no record though a cleaner alone took its beginning; those that may have expired are left out."""
+    def gone_since_earlier(self, replay: Replay) -> Iterator[Change]:
+        """Yield what became of the positions that the newest earlier copy ends with and that are in force no more, once this log was settled: the records that removed them; as lost those of which it has no record though a cleaner alone took its beginning, unless they may have expired."""
         earlier = [one for one in self._given.copies(self.partition) if one.is_live and not self._given.is_now(one)]
-        if not earlier or not self.outline.cleaned_until or self._until_ms is not None:
+        if not earlier or self._until_ms is not None:
             return
         ranks = self._given.case.ranks
         newest = max(ranks[one.state.input] for one in earlier)
@@ -211,8 +212,13 @@ class OffsetsLog:
         for one in lost_with_log(
             self._given, self.partition, [one for one in earlier if ranks[one.state.input] == newest], reason
         ):
+            former = replay.former.get(one.key)
             is_young = 0 <= self.outline.newest_ms - one.time_ms <= kept_ms
-            if is_young and one.key not in self.keys and not self._was_removed(one.key.topic):
+            is_cleaned = self.outline.cleaned_until and one.key not in self.keys
+            if former is not None:
+                if not former.removal.is_lost:
+                    yield former.removal
+            elif is_cleaned and is_young and not self._was_removed(one.key.topic):
                 yield one
 
     def _was_removed(self, topic: Name) -> bool:
@@ -224,19 +230,20 @@ class OffsetsLog:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
         return reader.events(from_offset=detour.from_offset)
 
-    def _is_removed(self, topic: Name, time_ms: int) -> bool:
+    def _is_removed(self, topic: Name, since_ms: int, time_ms: int) -> bool:
         history = self._given.history
         if history is None or not isinstance(topic, str):
             return False
         return any(
-            not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
+            not isinstance(one.removed, Absent)
+            and max(since_ms, time_ms - TOPIC_REMOVAL_MS) <= one.removed.timestamp_ms <= time_ms
             for one in history.topics_named(topic)
         )
 
     def _line_of_expiry(self, time_ms: int) -> Citation | None:
-        """Return the line with which a broker of the partition said, when it had appended the tombstones, that it removed expired offsets."""
+        """Return the line with which a broker of the partition said, as it appended the tombstones, that it removed expired offsets."""
         times, lines = self._expiries
-        at = bisect_left(times, time_ms)
+        at = bisect_left(times, time_ms - LOGGED_WITHIN_MS)
         return lines[at] if at < len(times) and times[at] - time_ms <= LOGGED_WITHIN_MS else None
 
     @cached_property
@@ -388,28 +395,19 @@ class PositionsNow:
     """The positions of groups by partition, read when the first partition is asked for.
 
     Args:
-        rename_group: what consumer groups are called.
+        rename_group: what groups are called.
     """
 
     def __init__(self, given: Leaders, rename_group: Callable[[str], str] = str) -> None:
         self._given, self._rename = given, rename_group
-        self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
+        self._known: dict[TopicPartition, list[GroupCommit]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the position of each group in a partition."""
         if self._known is None:
             self._known = defaultdict(list)
-            for key, position in positions_now(self._given).items():
-                name, topic = (
-                    one.decode(errors="replace") if isinstance(one, bytes) else one for one in (key.group, key.topic)
-                )
-                commit = GroupCommit(
-                    partition=TopicPartition(topic, key.partition),
-                    group=self._rename(name),
-                    offset=position.offset,
-                    leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,
-                    time_ms=position.committed_ms,
-                    citation=position.at.cite(position.place),
-                )
-                self._known[key.topic, key.partition].append(commit)
-        return tuple(self._known.get((partition.topic, partition.partition), ()))
+            positions = positions_now(self._given).items()
+            shares = SharePositions(self._given, until_ms=None).commits(self._rename)
+            for commit in (*(commit_of(key, one, self._rename) for key, one in positions), *shares):
+                self._known[commit.partition].append(commit)
+        return tuple(self._known.get(partition, ()))

@@ -15,7 +15,7 @@ from kforensics.case.account import (
     with_returned_doubts,
 )
 from kforensics.case.broker_logs import roles_of
-from kforensics.case.cluster import Cluster, cluster_of, newest_time, unread_offsets
+from kforensics.case.cluster import Cluster, cluster_of, newest_time, unread_commits, unread_offsets
 from kforensics.case.comparison import comparison_of, known_partitions, tell_results
 from kforensics.case.disks import misnamed_directories, refused_ids, stuck_and_doubled
 from kforensics.case.leaders import leaders_of
@@ -66,7 +66,9 @@ MOST_STATES = 50_000
 """States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
 UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
 
-UNREAD_OFFSETS = "Where consumer groups stand: the logs of __consumer_offsets are {} and were not read whole; `kforensics groups` reads them."
+UNREAD_OFFSETS = (
+    "Where groups stand: the logs of their coordinators are {} and were not read whole; `kforensics groups` reads them."
+)
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
@@ -187,6 +189,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     answer = with_disks(answer, disks, refused)
     if (length := unread_offsets(case)) and not case.is_weighed:  # triage says it of the question itself
         answer = replace(answer, unknown=(*answer.unknown, UNREAD_OFFSETS.format(byte_count(length))))
+    answer = replace(answer, unknown=(*answer.unknown, *unread_commits(case)))
     problems += gathered.left_out
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))

@@ -2,19 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from heapq import merge
 from itertools import chain
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.account import accounts_of, explain_all, with_returned_doubts
-from kforensics.case.leaders import Leaders, leaders_of, weight_of
+from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case
 from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.case.opening import open_case
+from kforensics.case.share_log import SharePositions
 from kforensics.case.wanted import not_there
 from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.graver import no_calmer_in_cluster
@@ -23,191 +22,17 @@ from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedacti
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
-from kforensics.evidence.coordinators.transaction_log import UNCHANGED, ShareLog, SharePartition
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.coordinators import group_findings
-from kforensics.formats.log.loader_values import Content, Need, TopicIdFile
-from kforensics.protocol.loading.disk import METADATA_FILE
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
-from kforensics.reconcile.groups.state import GroupState, Played, SetBack, ShareState, played
+from kforensics.reconcile.groups.state import GroupState, ShareState
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition
-from kforensics.words import listed, utc_words
-
-
-class SharePositions:
-    """The share partitions of all groups.
-
-    Args:
-        until_ms: records that are newer are left out.
-    """
-
-    def __init__(self, given: Leaders, *, until_ms: int | None) -> None:
-        self.problems: list[Problem] = []
-        self.skipped = 0
-        self.why_skipped = ""
-        self._logs: dict[int, tuple[PartitionPlace, Played]] = {}
-        unread: dict[int, str] = {}
-        for partition, places in given.live(SHARE_TOPIC).items():
-            logs = [ShareLog(place) for place in places]
-            states = {id(log): played(log.changes(until_ms=until_ms)) for log in logs}
-            leader = given.leader(partition, newest_epoch=max(log.last_epoch for log in logs))
-            chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
-            self._logs[partition.partition] = chosen.place, states[id(chosen)]
-            self.problems += chosen.problems
-            self.skipped += chosen.skipped
-            self.why_skipped = self.why_skipped or chosen.why_skipped
-            epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
-            why = given.unread(
-                partition,
-                leader,
-                end=chosen.end,
-                promised_end=given.promised_end_of_leader(partition, leader, epochs),
-                is_damaged=bool(chosen.problems or chosen.skipped),
-            )
-            if why is not None:
-                unread[partition.partition] = why
-        self.topic: CoordinatorTopic = coordinator_topic(
-            SHARE_TOPIC,
-            self._logs,
-            history=given.history,
-            is_history_newest=given.is_history_newest,
-            settings=given.settings("share.coordinator.state.topic.num.partitions"),
-            names=((key.coordinator_key, number) for number, (_, log) in self._logs.items() for key in log.states),
-            unread=unread,
-        )
-        history = given.history
-        self._given = given
-        self._only_earlier = list(self._lost(until_ms))
-        self._names = {} if history is None else {one.topic_id: one.name for one in history.topics.values()}
-
-    def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
-        """Return the share partitions that a leader has begun, by group; a topic whose name no input shows has its id for a name."""
-        found: dict[Name, list[tuple[CommitKey, Position, ShareState]]] = defaultdict(list)
-        for place, log in self._logs.values():
-            for key, state in log.states.items():
-                if state.start_offset == UNCHANGED:
-                    continue
-                commit = self._key(key)
-                position = Position(
-                    offset=state.start_offset,
-                    committed_ms=state.at.time_ms,
-                    expire_ms=-1,
-                    leader_epoch=state.leader_epoch,
-                    at=state.at,
-                    place=place,
-                )
-                found[key.group].append((commit, position, state))
-        return found
-
-    def setbacks(self) -> list[Change]:
-        """Return the start offsets that went back, in the order of each log."""
-        back = [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
-        return [*back, *(self._gone(*one) for one in self._only_earlier)]
-
-    def removals(self) -> Iterator[Change]:
-        """Yield the start offsets that a record removed."""
-        for place, log in self._logs.values():
-            for key, offset, at in log.removals:
-                if offset > UNCHANGED:
-                    yield Change(
-                        key=self._key(key),
-                        offset=None,
-                        previous=offset,
-                        time_ms=at.time_ms,
-                        by="deletion",
-                        confidence="proven",
-                        reason="a record removed the share partition: its group, its offsets or its topic was deleted",
-                        citations=(at.cite(place),),
-                        had_members=False,
-                        is_share=True,
-                    )
-
-    def _lost(
-        self, until_ms: int | None
-    ) -> Iterator[tuple[PartitionPlace, SharePartition, ShareState, ShareState | None]]:
-        """Yield the start offsets of earlier copies that the log of now is behind or has not, and no record of it says why."""
-        anywhere = {one for one in self._given.places.by_partition if one.topic == SHARE_TOPIC}
-        for partition in sorted(anywhere):
-            _, log = self._logs.get(partition.partition, (None, Played({}, [])))
-            if partition.partition not in self._logs and not _is_gone(self._given, partition):
-                continue
-            told = {one.key for one in log.setbacks} | {key for key, _, _ in log.removals}
-            furthest: dict[SharePartition, tuple[PartitionPlace, ShareState]] = {}
-            for place in self._given.copies(partition):
-                if self._given.is_now(place) or not place.is_live:
-                    continue
-                for key, state in played(ShareLog(place).changes(until_ms=until_ms)).states.items():
-                    if key not in furthest or state.start_offset > furthest[key][1].start_offset:
-                        furthest[key] = place, state
-            for key, (place, state) in furthest.items():
-                known = log.states.get(key)
-                if key not in told and state.start_offset > (0 if known is None else known.start_offset):
-                    yield place, key, state, known
-
-    def _gone(self, place: PartitionPlace, key: SharePartition, state: ShareState, known: ShareState | None) -> Change:
-        began = "" if known is None else "; the group began anew, or its coordinator went on from an older log"
-        return Change(
-            key=self._key(key),
-            offset=None if known is None else known.start_offset,
-            previous=state.start_offset,
-            time_ms=state.at.time_ms if known is None else known.at.time_ms,
-            by="unknown",
-            confidence="possible",
-            reason=f"an earlier copy of {place.topic_partition} holds the start offset, and no record of the log of now says what became of it{began}",
-            citations=(state.at.cite(place),),
-            had_members=False,
-            is_share=True,
-            is_lost=known is None,
-        )
-
-    def _key(self, key: SharePartition) -> CommitKey:
-        name = self._names.get(key.topic_id) or self._names_on_disk.get(key.topic_id, key.topic_id)
-        return CommitKey(key.group, name, key.partition)
-
-    @cached_property
-    def _names_on_disk(self) -> dict[str, str]:
-        """Return the names of topics by the ids in their directories, for those that the metadata among the inputs does not have."""
-        found: dict[str, str] = {}
-        for partition, places in self._given.live().items():
-            for place in places:
-                with suppress(EvidenceError):
-                    read = read_needed(
-                        place.state.listings.root / place.path, Need(METADATA_FILE, Content.PARTITION_METADATA)
-                    )
-                    if isinstance(read, TopicIdFile):
-                        found[str(read.topic_id)] = partition.topic
-        return found
-
-    def _change(self, place: PartitionPlace, one: SetBack) -> Change:
-        recreated = (
-            ""
-            if one.removed is None
-            else f"the share group itself was removed at {utc_words(one.removed.time_ms)}, and created again since"
-        )
-        reset = "the state epoch rose: the offsets of the group were altered while it was empty"
-        return Change(
-            key=self._key(one.key),
-            offset=one.offset,
-            previous=one.previous,
-            time_ms=one.at.time_ms,
-            by="administrator" if one.is_reset else "unknown",
-            confidence="proven" if one.is_reset else "possible",
-            reason=reset if one.is_reset else recreated or "no reset precedes the record",
-            citations=(one.at.cite(place),) if one.removed is None else (one.at.cite(place), one.removed.cite(place)),
-            had_members=False,
-            is_share=True,
-            recreated=recreated,
-        )
-
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth
+from kforensics.words import listed
 
 SharedPosition = tuple[CommitKey, Position, ShareState | None]
 """A position, with the state of its deliveries where it is that of a share group."""
@@ -292,7 +117,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
                     *of_shares,
                     *of_gone,
                     *shares.removals(),
-                    *(one for log in logs.values() for one in log.cleaned_away()),
+                    *(one for one in played.gone if one.is_lost),
                 ),
             ),
         ),
@@ -305,6 +130,11 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         setback_count=count,
         skipped=skipped,
         why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
+        removed=[
+            shown(one)
+            for one in (*played.gone, *shares.removals(since_earlier=True))
+            if not one.is_lost and _wants(request, one.key)
+        ],
         unread=len(problems),
     )
     standing = standing_cleaners(case, OFFSETS_TOPIC)
@@ -333,6 +163,8 @@ class _Played(NamedTuple):
     setbacks: list[Change]
     """The largest of those that were asked for."""
     setback_count: int
+    gone: list[Change]
+    """What became of the positions that the newest earlier copy has and that are in force no more."""
 
 
 def _wants(request: Ask, key: CommitKey) -> bool:
@@ -347,15 +179,14 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     """Play each log to its end; every log learns the retention that the expired positions of all show."""
     setbacks: list[Change] = []
     count = 0
+    gone: list[Change] = []
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
     unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
-        told: set[CommitKey] = set()
-        for change in chain(log.settle(replay), (one for one in log.cleaned_away() if one.key not in told)):
-            told.add(change.key)
+        for change in chain(log.settle(replay), _noted(log.gone_since_earlier(replay), gone)):
             if _wants(request, change.key):
                 count += 1
                 setbacks.append(change)
@@ -370,7 +201,15 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     inferred_ms = infer_retention(unexplained)
     for log in logs.values():
         log.inferred_ms = inferred_ms
-    return _Played(positions, states, names, setbacks, count)
+    return _Played(positions, states, names, setbacks, count, gone)
+
+
+def _noted(changes: Iterable[Change], gone: list[Change]) -> Iterator[Change]:
+    """Yield those that are lost, and note them all."""
+    for one in changes:
+        gone.append(one)
+        if one.is_lost:
+            yield one
 
 
 def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
@@ -386,22 +225,13 @@ def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
             if any(one.directory_state == "stray" for one in group):
                 elsewhere[tp.partition] = "a stray directory alone is here, which no broker serves"
             continue
-        if not _is_gone(given, tp):
+        if not given.is_gone(tp):
             elsewhere[tp.partition] = "it is in an earlier copy only"
             continue
         newest = max(given.case.ranks[one.state.input] for one in earlier)
         places = [one for one in earlier if given.case.ranks[one.state.input] == newest]
         lost += lost_with_log(given, tp, places)
     return lost, elsewhere
-
-
-def _is_gone(given: Leaders, partition: TopicPartition) -> bool:
-    """Whether the brokers that held a partition of which earlier copies alone are here are given as they are now."""
-    known = given.leaderships(partition)
-    assigned = known[-1].replicas if known else Absent.UNKNOWN
-    holders = {one.state.broker_id for one in given.copies(partition) if not given.is_now(one) and one.is_live}
-    holders |= set() if isinstance(assigned, Absent) else set(assigned)
-    return holders <= given.case.nodes_by_rank().get(given.case.final_rank, frozenset())
 
 
 def _topic(
@@ -471,12 +301,14 @@ def _judged(
     setback_count: int,
     skipped: int,
     why_skipped: str,
+    removed: Sequence[Change],
     unread: int,
 ) -> JudgedGroups:
     return JudgedGroups(
         groups=body.groups,
         setbacks=body.setbacks,
         setback_count=setback_count,
+        removed=removed,
         topic=body.topic,
         asked={str(renaming(redaction, GROUP)(one)) for one in body.request.groups},
         unread=unread,

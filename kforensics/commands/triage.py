@@ -140,7 +140,9 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
         wanted.insert(0, ("diff", partial(diff.run, case=now_of(case), keep_quiet=False)))
     of_offsets = unread_offsets(case)
     if of_offsets:
-        yield Unasked("groups", f"it reads all of each log of {OFFSETS_TOPIC}, {byte_count(of_offsets)} here")
+        yield Unasked(
+            "groups", f"it reads all of each log of the coordinators of groups, {byte_count(of_offsets)} here"
+        )
     elif OFFSETS_TOPIC in explained.topics:
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
 

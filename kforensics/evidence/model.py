@@ -280,3 +280,7 @@ class GroupCommit(NamedTuple):
     """The leader epoch of the last consumed record, if the client sent it (value version 3 and later)."""
     time_ms: int
     citation: Citation
+    is_share: bool = False
+    """It is where a share group starts."""
+    was_at: int | Absent = Absent.NOT_APPLICABLE
+    """Of a share group: where an earlier copy knows it further on, for which no record of the log of now says why."""

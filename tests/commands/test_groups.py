@@ -7,13 +7,14 @@ import shutil
 
 import pytest
 
+from kforensics import explain, triage
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run as run_line
 from kforensics.commands.groups import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from kforensics.evidence.coordinators.transaction_log import ShareLog
-from kforensics.formats.messages.coordinators import SHARE_TABLES
+from kforensics.formats.messages.coordinators import GROUP_TABLES, SHARE_TABLES
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 from tests.builders.directories import copied
@@ -318,6 +319,66 @@ def test_a_streams_group_without_its_topics_is_not_ready(coordinators):
     root = coordinators("streams-4.4") / "snapshots" / "10-running"
     first = groups(root, at_ms=groups(root, history=True).body.complete_since_ms)
     assert [(one.state.name, one.state.member_count) for one in first.body.groups] == [("NotReady", 1)]
+
+
+@pytest.mark.parametrize(("after_ms", "by"), [(30_000, "deletion"), (7 * 86_400_000 + 300_000, "expiry")])
+def test_what_removed_the_positions_of_a_streams_group_is_told(coordinators, tmp_path, after_ms, by):
+    before = coordinators("streams-4.4") / "snapshots" / "30-put-back"
+    now = tmp_path / "now"
+    shutil.copytree(before, now)
+    (group,) = groups(before).body.groups
+    at_ms = max(one.position.committed_ms for one in group.positions) + after_ms
+    gone = [commit("tally", one.topic, one.partition, None, version=1) for one in group.positions]
+    gone.append(encode_coordinator_record(GROUP_TABLES, 17, {"group_id": "tally"}, 0, None))
+    (log,) = now.glob("broker-1/__consumer_offsets-0/*.log")
+    log.write_bytes(log.read_bytes() + batch(10_000, gone, time_ms=at_ms))
+    result = groups(now, before=(before,))
+
+    assert {one.by for one in result.body.changes() if one.offset is None and one.time_ms == at_ms} == {by}
+    assert "The position of tally in " in result.answer.headline
+    assert f"it {'had expired' if by == 'expiry' else 'was deleted'}" in result.answer.headline
+    assert any(one.startswith("The owners of tally: a position is gone") for one in result.answer.tell)
+
+
+def test_groups_of_each_kind_are_as_their_acts_made_them(coordinators):
+    root = coordinators("kinds-4.4")
+    reset, expired = (root / "snapshots" / at for at in ("20-reset", "30-expired"))
+    result = groups(expired, root / "logs", before=(reset,))
+    removed = {
+        (one.key.group, one.previous): (one.by, one.reason) for one in result.body.changes() if one.offset is None
+    }
+
+    # A topic that was made again keeps what was committed since; what the first one held went with it.
+    assert removed["again", 18] == ("deletion", "the topic was deleted")
+    assert removed.pop(("again", 4))[0] == "expiry"
+    assert {name for name, (by, _) in removed.items() if by == "expiry"} == {
+        ("back", 17),
+        ("gens", 9),
+        ("migrated", 5),
+        ("static", 14),
+    }
+    assert removed["doomed", 12][0] == "deletion"
+    # An aborted and an open transaction move nothing; share groups do not expire.
+    assert positions(result) == {
+        ("back", "orders", 0): 2,
+        ("in-transactions", "orders", 0): 11,
+        ("reset", "jobs", 0): 0,
+        ("workers", "jobs", 0): 12,
+    }
+    assert {(one.key.group, one.previous, one.offset): one.recreated != "" for one in result.body.setbacks} == {
+        ("back", 17, 2): True,
+        ("reset", 12, 0): False,
+        ("migrated", 13, 5): False,  # its protocol changed, and it kept its position
+        ("gens", 12, 6): False,
+    }
+    assert "The position of static in orders-0, 14, is gone since " in result.answer.headline
+    assert "it had expired. So are 3 more that the earlier copy has." in result.answer.headline
+    alone = groups(expired, before=(reset,), groups=frozenset({"static"}))
+    assert alone.answer.headline.startswith("The position of static in orders-0, 14, is gone since ")
+    assert "it had expired." in alone.answer.headline  # by the broker's own settings
+    first = groups(reset, before=(root / "snapshots" / "10-read",), groups=frozenset({"doomed"})).answer
+    assert first.headline.startswith("The position of doomed in jobs-0, 12, is gone since ")
+    assert "share.auto.offset.reset" in " ".join(map(str, first.tell))
 
 
 def test_share_groups_start_where_kafka_says(coordinators, capsys):
@@ -741,7 +802,7 @@ def test_commits_in_stray_directories_are_not_told_as_none(tmp_path):
         (None, "deletion"),
     ],
 )
-@pytest.mark.parametrize("delay_s", [1, 90])
+@pytest.mark.parametrize("delay_s", [1, -1, 90])
 def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, line, by, delay_s):
     at_ms = NOW - NOW % 1_000
     removed = batch(2, [commit("payer", "orders", 0, None)], time_ms=at_ms + 3_600_000)
@@ -753,7 +814,7 @@ def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, 
     (root / "server.log").write_text("" if line is None else written)
     last = list(groups(root, history=True).body.changes())[-1]
 
-    assert (by if delay_s == 1 else "deletion") == last.by
+    assert (by if delay_s < 90 else "deletion") == last.by
     assert (last.by == "expiry") is any(one.path.endswith("server.log") for one in last.citations)
 
 
@@ -953,6 +1014,58 @@ def test_a_share_group_past_the_end_is_told_with_its_own_tool(coordinators, tmp_
     assert "WORKERS IS PAST THE END of jobs-1" in result.answer.headline
     assert "kafka-share-groups.sh --reset-offsets" in " ".join(map(str, result.answer.now))
     assert "auto.offset.reset" not in " ".join(map(str, result.answer.now))
+
+    told = explain(now)
+    assert "jobs-1: share group workers: offset 500 is past the log end 60" in [one.statement for one in told.findings]
+    assert any(one.startswith("Inform share group workers (jobs-1 at 500)") for one in told.answer.tell)
+
+
+def test_explain_tells_of_a_share_group_that_an_earlier_copy_knows_further_on(coordinators, tmp_path):
+    before = coordinators("share-4.1") / "snapshots" / "99-final"
+    now = tmp_path / "now"
+    shutil.copytree(before, now)
+    (known,) = [
+        one for group in groups(now).body.groups for one in group.positions if (one.topic, one.partition) == ("jobs", 1)
+    ]
+    key = {"group_id": "workers", "partition": 1}
+    for log in now.glob(f"broker-*/{known.position.place.topic_partition}/*.log"):
+        key["topic_id"] = next(ShareLog(known.position.place).changes()).key.topic_id
+        value = {"snapshot_epoch": 1, "state_epoch": 0, "leader_epoch": 0, "start_offset": 7, "state_batches": []}
+        value |= {"create_timestamp": LATER, "write_timestamp": LATER}
+        log.write_bytes(batch(0, [encode_coordinator_record(SHARE_TABLES, 0, key, 0, value)], time_ms=LATER))
+    statements = [one.statement for one in explain(now, before=(before,)).findings]
+
+    assert (
+        "jobs-1: share group workers: offset 7 is its newest commit, and it had committed 30 later: that commit is lost"
+        in statements
+    )
+    assert not [
+        one for one in explain(before, before=(before.parent / "02-senders-live",)).findings if one.code == "KF305"
+    ]
+
+
+@pytest.mark.parametrize("kept", ["metadata", "checkpoints", "nothing"])
+def test_where_share_groups_read_is_unknown_where_no_broker_here_has_their_state(coordinators, tmp_path, kept):
+    now = tmp_path / "now"
+    shutil.copytree(coordinators("share-4.1") / "snapshots" / "99-final", now)
+    without = [*now.glob(f"broker-*/{SHARE_TOPIC}-*")]
+    without += [] if kept == "metadata" else [now / "controller-100", *now.glob("broker-*/__cluster_metadata-0")]
+    for place in without:
+        shutil.rmtree(place)
+    for file in now.glob("broker-*/*checkpoint") if kept == "nothing" else ():
+        if file.name != "bootstrap.checkpoint":
+            lines = file.read_text().splitlines()[2:]
+            lines = [one for one in lines if not one.startswith(SHARE_TOPIC)]
+            file.write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+    result = groups(*now.glob("broker-*"), *now.glob("controller-*"))
+
+    assert "Where senders and workers read: not all of __share_group_state is shown to be here" in " ".join(
+        result.answer.unknown
+    )
+    assert result.exit_code == (
+        1 if kept == "metadata" else 3
+    )  # by metadata and checkpoints these brokers had the logs
+    assert triage(*now.glob("broker-*"), *now.glob("controller-*")).exit_code in {1, 3}
 
 
 @pytest.mark.parametrize("topic", [OFFSETS_TOPIC, SHARE_TOPIC])

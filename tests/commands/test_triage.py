@@ -423,9 +423,9 @@ def test_groups_are_not_asked_of_long_logs_and_that_is_said(incident, monkeypatc
 
     assert [one["command"] for one in document["not_asked"]] == ["groups"]
     (said,) = [one for one in document["answer"]["unknown"] if "would say" in one]
-    assert "What `kforensics groups` would say: it reads all of each log of __consumer_offsets" in said
+    assert "What `kforensics groups` would say: it reads all of each log of the coordinators of groups" in said
     ends = kforensics.explain(place, jobs=1, depth="tails").answer.unknown
-    assert any(one.startswith("Where consumer groups stand: the logs of __consumer_offsets are ") for one in ends)
+    assert any(one.startswith("Where groups stand: the logs of their coordinators are ") for one in ends)
     thorough = kforensics.explain(place, jobs=1, depth="content")
     assert not any("were not read whole" in one for one in thorough.answer.unknown)
 

@@ -11,8 +11,9 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.findings.concern import copies_of_places
 from kforensics.reconcile.history.losses import Holder, Loss
-from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.reconcile.incident.model import GroupAtRisk, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
+from kforensics.units import TopicPartition
 from kforensics.words import SAFE, Prohibition, Rescue, Step, counted, form, joined_by_and, listed
 
 MOST_NAMED = 4
@@ -182,8 +183,14 @@ def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
         met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
         if met:
             names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
-            sentences.append(f"Inform {form(len(met), 'consumer group')} {names}. {words}.")
+            sentences.append(f"Inform {kind_of_groups(met)} {names}. {words}.")
     return sentences
+
+
+def kind_of_groups(met: Sequence[tuple[TopicPartition, GroupAtRisk]]) -> str:
+    """Return what groups are called together: consumer groups, share groups, or groups."""
+    kinds = {"share " if group.is_share else "consumer " for _, group in met}
+    return f"{kinds.pop() if len(kinds) == 1 else ''}{form(len({group.group for _, group in met}), 'group')}"
 
 
 def missing_evidence(

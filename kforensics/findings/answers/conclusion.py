@@ -14,6 +14,7 @@ from kforensics.findings.answers.advice import (
     advice_on_past_end,
     advice_on_residuals,
     how_to_salvage,
+    kind_of_groups,
     missing_evidence,
     on_consumers,
     what_to_keep,
@@ -374,7 +375,7 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     if not at_risk:
         return []
     names = sorted({group.group for _, group in at_risk})
-    groups = f"{form(len(names), 'Consumer group')} {listed(names, most=MOST_NAMED)}"
+    groups = f"{kind_of_groups(at_risk).capitalize()} {listed(names, most=MOST_NAMED)}"
     ahead = sum(group.kind == "ahead" for _, group in at_risk)
     if ahead == len(at_risk):
         return [f"{groups} committed offsets beyond the end of the log and will be reset or skip records."]

@@ -24,6 +24,8 @@ class JudgedGroups:
     """The set-backs, the largest first, those that were caught up last."""
     setback_count: int
     """The number of set-backs, those that are not listed included."""
+    removed: Sequence[Change] = ()
+    """The positions that an earlier copy has and that a record removed since."""
     topic: CoordinatorTopic
     """What is known of `__consumer_offsets`."""
     asked: Collection[str]
@@ -81,9 +83,11 @@ class JudgedGroups:
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state(states) or State.NO_SETBACK
+        said = self._headline(state), self._removed()
+        is_first = state in {State.UNKNOWN, State.NO_SETBACK}
         return Answer(
             state=state,
-            headline=self._headline(state),
+            headline=" ".join(filter(None, reversed(said) if is_first else said)),
             now=tuple(self._now()),
             tell=tuple(self._tell()),
             unknown=tuple(doubts),
@@ -147,6 +151,21 @@ class JudgedGroups:
         if worst.is_put_back:
             return f"{name_text(worst.key.group)} was set back and has its position again{to_do}: {what}; it was put forward by hand {when}, and no member had read meanwhile.{others}"
         return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; caught up again {when} or before.{others}"
+
+    def _removed(self) -> str:
+        """Say of the positions that an earlier copy has which is gone by a record, and why; empty where none is."""
+        if not self.removed:
+            return ""
+        first = max(self.removed, key=lambda one: one.previous or 0)
+        count = len(self.removed) - 1
+        more = f" So {form(count, 'is', 'are')} {count:,} more that the earlier copy has." if count else ""
+        why = (
+            "it had expired or was deleted"
+            if first.by == "unknown"
+            else f"it {_GONE[first.by].replace('had been', 'was')}"
+        )
+        where = f"{name_text(first.key.topic)}-{first.key.partition}"
+        return f"The position of {name_text(first.key.group)} in {where}, {first.previous:,}, is gone since {utc_words(first.time_ms)}: {why}.{more}"
 
     def _also_below(self) -> str:
         if not self._below:
@@ -279,9 +298,9 @@ class JudgedGroups:
             if again:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
-        if any(one.is_lost for one in self._behind):
+        if gone := [*(one for one in self._behind if one.is_lost), *self.removed]:
             for is_share, who in ((False, "auto.offset.reset"), (True, "share.auto.offset.reset of the group")):
-                groups = _groups_of(one for one in self._behind if one.is_lost and one.is_share is is_share)
+                groups = _groups_of(one for one in gone if one.is_share is is_share)
                 if groups:
                     yield f"The owners of {groups}: a position is gone, and {who} decides what is read next; set it by hand."
         if self._past:

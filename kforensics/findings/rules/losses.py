@@ -330,7 +330,7 @@ def _groups_at_lost_records(incident: PartitionIncident) -> Iterator[Finding]:
             "set-back": f"offset {group.offset} is its newest commit, and it had committed {group.was_at} later: that commit is lost",
         }[group.kind]
         yield GROUP_AT_LOST_RECORDS.states(
-            f"{incident.partition}: consumer group {group.group}: {words}",
+            f"{incident.partition}: {'share' if group.is_share else 'consumer'} group {group.group}: {words}",
             topic_partition=incident.partition,
             citations=(group.citation,),
         )

@@ -90,6 +90,7 @@ class Former(NamedTuple):
     removed_by: "By"
     at_offset: int
     """Of its record."""
+    removal: "Change"
 
 
 class Change(NamedTuple):
@@ -179,8 +180,8 @@ class Retention:
     """`offsets.retention.minutes` by the configuration among the inputs; None where none says it."""
     inferred_ms: int | None = None
     """What the removals of several groups have in common, where no configuration says it."""
-    removed_topics: Callable[[Name, int], bool]
-    """Whether the metadata log records that a topic was deleted shortly before a time."""
+    removed_topics: Callable[[Name, int, int], bool]
+    """Whether the metadata log records that a topic was deleted after a time, and shortly before a second one."""
     expired_by_line: Callable[[int], Citation | None] = lambda _time_ms: None
     """The line of a coordinator that says that it removed expired offsets at a time."""
 
@@ -209,8 +210,8 @@ class Replay:
     """The last positions of keys that have none any more; not of topics that were deleted."""
     lost: dict[CommitKey, Change] = field(default_factory=dict)
     """The positions that a truncation, or something unknown, took without leaving an earlier one."""
-    begun_anew: dict[Name, tuple[int, str, tuple[Citation, ...]]] = field(default_factory=dict)
-    """Groups that were removed, or whose generation went back: at which offset, how in words, and the records that say it."""
+    begun_anew: dict[Name, tuple[int, str, tuple[Citation, ...], bool]] = field(default_factory=dict)
+    """Groups that were removed, or whose generation went back: at which offset, how in words, the records that say it, and whether a record removed them."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -340,7 +341,7 @@ class Replay:
                     " and no record removed it: it was created again, or its coordinator went on from an older state"
                 )
         if words:
-            self.begun_anew[event.group] = event.at.offset, words, (event.at.cite(place),)
+            self.begun_anew[event.group] = event.at.offset, words, (event.at.cite(place),), after is None
 
     def _apply(self, commit: Commit, at: Place, place: PartitionPlace, *, moved: bool) -> Change | None:
         known = self.positions.get(commit.key)
@@ -357,8 +358,6 @@ class Replay:
             if line is not None:
                 by, confidence = "expiry", "likely"
                 reason = "its coordinator logged then that it removed expired offsets"
-            if reason != TOPIC_DELETED:
-                self.former[commit.key] = Former(known.offset, by, known.at.offset)
             former = None
         else:
             self._put(commit, place)
@@ -371,9 +370,10 @@ class Replay:
         removed_by = before.removed_by if isinstance(before, Former) else None
         if removed_by is not None:
             reason += f"; its position before was gone, by {removed_by}"
-        began, recreated, cited_anew = self.begun_anew.get(commit.key.group, (-1, "", ()))
+        began, recreated, cited_anew, is_removal = self.begun_anew.get(commit.key.group, (-1, "", (), False))
         since = known.at.offset if known is not None else before.at_offset if isinstance(before, Former) else began
-        if not moved_back or began <= since:
+        # A group that is deleted loses its positions: where one is in force it went on in another protocol.
+        if not moved_back or began <= since or (known is not None and is_removal):
             recreated, cited_anew = "", ()
         if recreated:
             reason += f"; {recreated}"
@@ -381,7 +381,7 @@ class Replay:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
         group = self.groups.get(commit.key.group)
-        return Change(
+        change = Change(
             key=commit.key,
             offset=commit.offset,
             previous=None if before is None else before.offset,
@@ -396,6 +396,9 @@ class Replay:
             recreated=recreated,
             by_hand_in=self._by_hand_in(commit),
         )
+        if commit.offset is None and known is not None and reason != TOPIC_DELETED:
+            self.former[commit.key] = Former(known.offset, by, known.at.offset, change)
+        return change
 
     def _by_hand_in(self, commit: Commit) -> int | None:
         group = self.groups.get(commit.key.group)
@@ -426,7 +429,7 @@ class Replay:
         return "administrator", "proven", "the group had no members: a reset, or a consumer without a membership"
 
     def _remover(self, key: CommitKey, known: Position, at: Place) -> tuple[By, Confidence, str]:
-        if self.retention.removed_topics(key.topic, at.time_ms):
+        if self.retention.removed_topics(key.topic, known.committed_ms, at.time_ms):
             return "deletion", "proven", TOPIC_DELETED
         group = self.groups.get(key.group)
         since = known.committed_ms
@@ -514,7 +517,7 @@ class Replay:
             is_lost=before is None,
         )
         if before is None and lost is not None:
-            self.former[key] = Former(lost.offset, change.by, lost.at.offset)
+            self.former[key] = Former(lost.offset, change.by, lost.at.offset, change)
             self.lost[key] = change
         yield change
 

@@ -122,7 +122,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAtRisk:
-    """A consumer group whose committed offset refers to lost records."""
+    """A group whose committed offset, or the start offset of which, refers to lost records."""
 
     group: str
     offset: int
@@ -131,6 +131,8 @@ class GroupAtRisk:
     citation: Citation
     was_at: int | Absent = Absent.NOT_APPLICABLE
     """The offset of the lost commit, of a group that was set back."""
+    is_share: bool = False
+    """It is a share group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,8 +63,8 @@ def groups_at_risk(
     """Return the groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before."""
     newest: dict[str, GroupCommit] = {}
     for commit in commits:
-        known = newest.get(commit.group)
-        if known is None or _time(commit) >= _time(known):
+        before = newest.get(commit.group)
+        if before is None or _time(commit) >= _time(before):
             newest[commit.group] = commit
     out = []
     for commit in newest.values():
@@ -74,22 +74,24 @@ def groups_at_risk(
             and commit.leader_epoch == loss.leader_epoch
             for loss in losses
         )
+        later = [one for one in earlier if one.group == commit.group and _time(one) > _time(commit) > 0]
+        known = commit.was_at if commit.is_share else max((one.offset for one in later), default=-1)
         if commit.offset > log_end or inside:
             kind = "ahead" if commit.offset > log_end else "replaced"
-            out.append(GroupAtRisk(group=commit.group, offset=commit.offset, kind=kind, citation=commit.citation))
+        elif isinstance(known, int) and known > commit.offset:
+            kind = "set-back"
+        else:
             continue
-        later = [one for one in earlier if one.group == commit.group and _time(one) > _time(commit) > 0]
-        furthest = max(later, key=lambda one: one.offset, default=None)
-        if furthest is not None and furthest.offset > commit.offset:
-            out.append(
-                GroupAtRisk(
-                    group=commit.group,
-                    offset=commit.offset,
-                    kind="set-back",
-                    citation=commit.citation,
-                    was_at=furthest.offset,
-                )
+        out.append(
+            GroupAtRisk(
+                group=commit.group,
+                offset=commit.offset,
+                kind=kind,
+                citation=commit.citation,
+                was_at=known if kind == "set-back" else Absent.NOT_APPLICABLE,
+                is_share=commit.is_share,
             )
+        )
     return sorted(out, key=lambda one: one.group)
 
 

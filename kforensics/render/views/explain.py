@@ -522,7 +522,7 @@ def _loss_words(losses: Sequence[Loss]) -> str:
 def _groups(incidents: Sequence[PartitionIncident], references: References) -> Iterator[Block]:
     groups = [(incident, group) for incident in incidents for group in incident.groups]
     if groups:
-        yield Section(title="Consumer groups with offsets of lost records", anchor="clients")
+        yield Section(title="Groups with offsets of lost records", anchor="clients")
     for incident, group in groups:
         where = {
             "ahead": "past the log end",

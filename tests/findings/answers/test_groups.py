@@ -28,7 +28,7 @@ def setbacks(tmp_path):
             )
         )
         place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
-        retention = Retention(retention_ms=None, removed_topics=lambda _topic, _time: False)
+        retention = Retention(retention_ms=None, removed_topics=lambda _topic, _since, _time: False)
         replay = Replay(place=place, known_from=0, retention=retention)
         found = [one for one in replay.play(GroupLogReader(list_log(place)).events()) if one.set_back]
         return [with_return(one, replay.positions.get(one.key)) for one in found]

@@ -12,7 +12,7 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.reconcile.groups.replay import MINUTE_MS, Replay, Retention, infer_retention
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 
-NEVER = Retention(retention_ms=None, removed_topics=lambda _topic, _time: False)
+NEVER = Retention(retention_ms=None, removed_topics=lambda _topic, _since, _time: False)
 
 KEYS = st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["t", "u"]), st.integers(0, 1))
 STEPS = st.one_of(
@@ -210,7 +210,7 @@ def test_who_removed_a_position_follows_from_its_age(tmp_path, after_ms, retenti
     content += batch(2, [commit("g", "t", 0, None)], time_ms=NOW + after_ms)
     place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
 
-    retention = Retention(retention_ms=retention_ms, removed_topics=lambda _topic, _time: False)
+    retention = Retention(retention_ms=retention_ms, removed_topics=lambda _topic, _since, _time: False)
     (*_, last) = play(place, retention=retention)[1]
 
     assert (last.offset, last.by, last.confidence) == (None, by, confidence)
@@ -247,7 +247,7 @@ def removed(tmp_path, *, version, topic_is_deleted=False, again=40):
         batch(2, [commit("g", "t", 0, None)], time_ms=NOW + 3 * hour),
         batch(3, [commit("g", "t", 0, again, time_ms=NOW + 4 * hour)], time_ms=NOW + 4 * hour),
     )
-    retention = Retention(retention_ms=None, removed_topics=lambda _topic, _time: topic_is_deleted)
+    retention = Retention(retention_ms=None, removed_topics=lambda _topic, _since, _time: topic_is_deleted)
     replay, changes, reader = play(place, retention=retention)
     settled = Replay(place=place, known_from=0, retention=retention)
     setbacks = list(settled.settle(GroupLogReader(list_log(place)).parts()))
