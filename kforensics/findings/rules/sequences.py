@@ -32,8 +32,8 @@ REPEATED_SEQUENCES = Rule(
 WRITTEN_AGAIN = Rule(
     "KF124",
     Weight.NOTE,
-    title="records that an idempotent producer wrote again after its epoch was raised",
-    meaning="After an error a producer raises its epoch, begins its sequences anew, and sends again what it got no answer for. The first batch had been written, and no leader can tell that the second is the same: consumers read these records twice.",
+    title="records that an idempotent producer wrote again as it began its sequences anew",
+    meaning="After an error a producer raises its epoch (before 2.5 it may keep it), begins its sequences anew, and sends again what it got no answer for. The first batch had been written, and no leader can tell that the second is the same: consumers read these records twice.",
     advice="Consumers that can't take a record twice have to leave out the second one. Transactions keep both from being read.",
     references=("KIP-360",),
 )

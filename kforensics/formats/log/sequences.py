@@ -55,7 +55,7 @@ class SequenceBreak(NamedTuple):
 
 
 class WrittenAgain(NamedTuple):
-    """A batch that seems to be one of the epoch before, which its producer sent again after its epoch was raised: of equal length, records and times."""
+    """A batch that seems to be an earlier one, which its producer sent again as it began its sequences anew: of equal length, records and times."""
 
     producer_id: int
     producer_epoch: int
@@ -132,7 +132,8 @@ class SequenceScan:
         follows = (sequences + lasts - bases + 1) & _LARGEST
         is_other = ids[1:] != ids[:-1]
         is_plain = (batches["attributes"][at] & TRANSACTIONAL_BIT) == 0  # a transaction may have an epoch of its own
-        self._find_again(batches, at, np.flatnonzero(~is_other & (epochs[1:] > epochs[:-1]) & is_plain[1:]) + 1)
+        is_anew = (epochs[1:] > epochs[:-1]) | ((epochs[1:] == epochs[:-1]) & (sequences[1:] == 0))
+        self._find_again(batches, at, np.flatnonzero(~is_other & is_anew & is_plain[1:]) + 1)
         columns = (epochs, sequences, follows, bases, lasts)
         breaks = np.flatnonzero(~is_other & (sequences[1:] != follows[:-1]) & (sequences[1:] != 0))
         for producer_id, before, batch in zip(
@@ -149,13 +150,14 @@ class SequenceScan:
         self.breaks.sort(key=lambda one: one.offset)
 
     def _find_again(self, batches: BatchTable, at: NDArray[np.int64], bumps: NDArray[np.int64]) -> None:
-        """Note the batches behind a raised epoch that equal one before it."""
+        """Note the batches from where a producer began anew that equal one before."""
         for bump in bumps.tolist():
             rows = batches[at[max(bump - _MOST_IN_FLIGHT, 0) : bump + _MOST_IN_FLIGHT]]
             rows = rows[rows["producer_id"] == batches["producer_id"][at[bump]]]
             epoch = int(batches["producer_epoch"][at[bump]])
-            before = [row for row in rows if row["producer_epoch"] < epoch]
-            for row in rows[rows["producer_epoch"] == epoch]:
+            is_before = rows["base_offset"] < batches["base_offset"][at[bump]]
+            before = list(rows[is_before])
+            for row in rows[~is_before & (rows["producer_epoch"] == epoch)]:
                 same = next((one for one in before if all(one[name] == row[name] for name in _EQUAL)), None)
                 if same is not None and len(self.again) < MOST_BREAKS:
                     offsets = int(same["base_offset"]), int(row["base_offset"])

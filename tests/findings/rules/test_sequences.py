@@ -123,13 +123,19 @@ def sent(offset, sequence, epoch, *, time_ms=0, value=b"v", producer=7):
     )
 
 
-@pytest.mark.parametrize("command", [verify, explain, lambda path: trace(path, topics="shipments", key=b"key7")])
-def test_a_batch_that_is_sent_again_after_a_raised_epoch_is_a_note(tmp_path, command):
-    place = written(tmp_path / "b1", (0, [sent(0, 0, 0), sent(1, 1, 0, time_ms=5), sent(2, 0, 1, time_ms=5)]))
+@pytest.mark.parametrize(
+    ("command", "epoch"),
+    [
+        *((command, epoch) for command in (verify, explain) for epoch in (0, 1)),
+        (lambda path: trace(path, topics="shipments", key=b"key7"), 1),
+    ],
+)
+def test_a_batch_that_is_sent_again_as_its_producer_begins_anew_is_a_note(tmp_path, command, epoch):
+    place = written(tmp_path / "b1", (0, [sent(0, 0, 0), sent(1, 1, 0, time_ms=5), sent(2, 0, epoch, time_ms=5)]))
     found = codes(command(place))
     assert set(found) == {"KF124"}
     assert (
-        "1 record of producer 7 from offset 1 on is there again from offset 2 on, in its epoch 1"
+        f"1 record of producer 7 from offset 1 on is there again from offset 2 on, in its epoch {epoch}"
         in found["KF124"].statement
     )
     assert not found["KF124"].is_grave
