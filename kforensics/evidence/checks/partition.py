@@ -27,6 +27,7 @@ from kforensics.evidence.checks.segments import (
     ScannedSegment,
     check_missing,
     check_segments,
+    doubt_of_holes,
     doubt_of_start,
     grade_tail,
     settle_raised_offset,
@@ -166,8 +167,9 @@ class _PartitionCheck:
             self._check_epochs(segments)
         epochs = self._epochs()
         missing = () if self._found.problems else check_missing(self._context, segments, epochs)
-        doubt = None if self._found.problems else doubt_of_start(self._context, segments, epochs)
-        self._found.remarks += [] if doubt is None else [doubt]
+        if not self._found.problems:
+            doubt = doubt_of_start(self._context, segments, epochs)
+            self._found.remarks += [*doubt_of_holes(self._context, segments), *([] if doubt is None else [doubt])]
         own = {file.path for file in self._context.files}
         for path, damage in missing:
             if path in own:

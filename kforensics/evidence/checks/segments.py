@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from kforensics.formats.index import SparseIndex
 from kforensics.formats.segment.order import flip_between
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, EpochEntry, OffsetRange, TopicPartition
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
 
@@ -181,6 +182,27 @@ def check_missing(
     )
     every = (*found, *_lost_end(context, segments))
     return tuple(_damage(context, one, epochs) for one in every if one.sign is not Sign.ABOVE_END)
+
+
+def doubt_of_holes(context: PartitionContext, segments: Sequence[ScannedSegment]) -> Iterator[Remark]:
+    """Yield the offsets between segments that no segment holds, where no checkpoint here says whether a cleaner has been there; it would have left gaps elsewhere, too."""
+    if not context.is_live or context.are_logs_left_out or context.is_metadata:
+        return
+    is_known = context.cleaner_point is Absent.NOT_WRITTEN or isinstance(context.cleaner_point, CheckpointValue)
+    partition = context.topic_partition
+    is_compacted = isinstance(partition, TopicPartition) and partition.topic in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+    scans = [segment.scan for segment in segments]
+    is_thinned = any(one.has_empty_batch or one.sequences.is_thinned or one.damage or one.changed for one in scans)
+    for before, behind in () if is_known or is_compacted or is_thinned else pairwise(segments):
+        end = before.claimed_end_offset
+        if behind.base_offset > end:
+            lost = Unaccounted(first=end, last=behind.base_offset - 1, sign=Sign.HOLE, path=behind.file.path)
+            yield Remark(
+                path=behind.file.path,
+                statement=f"{lost.words} of {_name(context)} may be missing: no segment holds {'it' if lost.are == 'is' else 'them'}, and no cleaner-offset-checkpoint here shows that a cleaner has been there",
+                file_kind=FileKind.SEGMENT,
+                offsets=OffsetRange(end, behind.base_offset - 1),
+            )
 
 
 def doubt_of_start(

@@ -540,12 +540,12 @@ MISSING_INDEX = Rule(
     advice="Check these segments with `kforensics verify --level crc` or deeper before the broker starts. Where a batch fails, put the index back from a copy, or replace the replica.",
 )
 
-LOST_BEGINNING = Rule(
+MAYBE_LOST_SEGMENTS = Rule(
     "KF117",
     Weight.DECIDE,
-    title="a log that may have lost its beginning",
+    title="a log that may have lost segments",
     meaning="With the segments at the beginning of a log a broker deletes the leader epochs below, and by a clean stop has written where the log begins. So these were taken away by something else, "
-    "unless the broker was killed or copied while it deleted them, or the topic has remote storage.",
+    "unless the broker was killed or copied while it deleted them, or the topic has remote storage. A hole between two segments is ordinary only where a cleaner has been.",
     advice="Look for the segments in lost+found, in other copies of the directory and on the other replicas. Where remote storage holds them, nothing has to be done.",
     references=("KIP-405",),
     told_apart_by=ToldApartBy.FILE,
@@ -557,7 +557,7 @@ def _remark_findings(verification: Verification) -> Iterator[Finding]:
     for one in verification.partitions:
         for remark in one.remarks:
             if isinstance(remark.offsets, OffsetRange):
-                yield LOST_BEGINNING.states(
+                yield MAYBE_LOST_SEGMENTS.states(
                     remark.statement,
                     topic_partition=_partition_of(one.context),
                     offsets=remark.offsets,

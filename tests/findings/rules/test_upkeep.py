@@ -595,3 +595,29 @@ def test_triage_asks_for_the_cleaner_of_every_topic_that_is_compacted(tmp_path):
     assert "prices-0 on broker 3: the cleaner stands at offset 1" in headline
     (place / "cleaner-offset-checkpoint").write_text("0\n1\nprices 0 6\n")
     assert "cleaner" not in triage(tmp_path).answer.headline
+
+
+@pytest.mark.parametrize(
+    ("topic", "checkpoint", "first", "is_told"),
+    [
+        ("orders", None, (0, 1), True),
+        ("orders", "0\n0\n", (0, 1), False),  # no cleaner has been there: it is damage
+        (OFFSETS_TOPIC, None, (0, 1), False),
+        ("orders", None, (0, 2), False),  # a cleaner leaves gaps elsewhere, too
+    ],
+)
+def test_a_hole_of_which_no_checkpoint_shows_whether_a_cleaner_made_it_is_told(
+    tmp_path, topic, checkpoint, first, is_told
+):
+    place = log_dir(tmp_path / "b3", 3, partitions=(f"{topic}-4",))
+    written(place / f"{topic}-4/{0:020d}.log", b"".join(batch(at, [commit("g", "t", 0, 1)]) for at in first), NOW)
+    written(place / f"{topic}-4/{9:020d}.log", batch(9, [commit("g", "t", 0, 1)]), NOW)
+    if checkpoint is not None:
+        (place / "cleaner-offset-checkpoint").write_text(checkpoint)
+    result = verify(place)
+
+    assert bool(of(result, "KF117")) is is_told
+    assert (
+        f"offsets {first[-1] + 1} to 8 of {topic}-4 may be missing: no segment holds them" in result.answer.headline
+    ) is is_told
+    assert (result.answer.state == "damaged") is (checkpoint is not None)
