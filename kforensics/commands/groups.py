@@ -88,7 +88,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
     setbacks = [with_return(one, now.get(key), changes) for key, changes in by_key.items() for one in changes]
     pseudonyms = pseudonyms_of(request)
     redaction = None if pseudonyms is None else CoordinatorRedaction(pseudonyms, given)
-    shown: Callable[[Change], Change] = _same if redaction is None else redaction.change
+    shown: Callable[[Change], Change] = (lambda one: one) if redaction is None else redaction.change
     if redaction is not None:
         groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
         setbacks = list(map(shown, setbacks))
@@ -113,29 +113,29 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
             _changes(
                 request,
                 logs,
-                (
-                    *of_shares,
-                    *of_gone,
-                    *shares.removals(),
-                    *(one for one in played.gone if one.is_lost),
-                ),
+                (*of_shares, *of_gone, *shares.removals(), *(one for one in played.gone if one.is_lost)),
             ),
         ),
     )
-    count = played.setback_count + len(of_shares) + len(of_gone)
-    judged = _judged(
-        body,
-        shares,
-        redaction,
-        setback_count=count,
-        skipped=skipped,
-        why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
+    judged = JudgedGroups(
+        groups=groups,
+        setbacks=body.setbacks,
+        setback_count=played.setback_count + len(of_shares) + len(of_gone),
         removed=[
             shown(one)
             for one in (*played.gone, *shares.removals(since_earlier=True))
             if not one.is_lost and _wants(request, one.key)
         ],
+        topic=topic,
+        asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),
+        skipped=skipped,
+        why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
+        complete_since_ms=body.complete_since_ms,
+        at_ms=request.at_ms,
+        share_topic=shares.topic,
+        skipped_of_shares=shares.skipped,
+        why_skipped_of_shares=shares.why_skipped,
     )
     standing = standing_cleaners(case, OFFSETS_TOPIC)
     concluded = Conclusion(
@@ -291,39 +291,6 @@ def _changes(request: Ask, logs: Mapping[int, OffsetsLog], of_shares: Iterable[C
         key=lambda one: one.time_ms,
     )
     return (one for one in every if _wants(request, one.key) and (not request.expired or one.by == "expiry"))
-
-
-def _judged(
-    body: Groups,
-    shares: SharePositions,
-    redaction: CoordinatorRedaction | None,
-    *,
-    setback_count: int,
-    skipped: int,
-    why_skipped: str,
-    removed: Sequence[Change],
-    unread: int,
-) -> JudgedGroups:
-    return JudgedGroups(
-        groups=body.groups,
-        setbacks=body.setbacks,
-        setback_count=setback_count,
-        removed=removed,
-        topic=body.topic,
-        asked={str(renaming(redaction, GROUP)(one)) for one in body.request.groups},
-        unread=unread,
-        skipped=skipped,
-        why_skipped=why_skipped,
-        complete_since_ms=body.complete_since_ms,
-        at_ms=body.request.at_ms,
-        share_topic=shares.topic,
-        skipped_of_shares=shares.skipped,
-        why_skipped_of_shares=shares.why_skipped,
-    )
-
-
-def _same(change: Change) -> Change:
-    return change
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
