@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands import explain as module
 
 FINAL = "snapshots/99-final"
 
@@ -270,3 +271,26 @@ def test_records_that_were_never_committed_are_not_called_lost_where_something_e
     assert explained["state"] == "unknown"
     assert saved["headline"].startswith("0 of 3 uncommitted records of orders-3 that the leader does not hold")
     assert "may be lost" not in saved["headline"]
+
+
+@pytest.mark.parametrize("name", ["diff", "predict", "explain", "verify"])
+def test_a_high_watermark_past_the_end_of_the_only_replica_here_is_said_by_every_command(incident, say, tmp_path, name):
+    now = tmp_path / "now"
+    shutil.copytree(incident("hw-divergence-0.10") / "snapshots" / "02-after-power-loss", now, symlinks=True)
+    shutil.rmtree(now / "broker-2" / "kafka-logs" / "ledger-0")
+    code, answer = say(name, now)
+
+    assert code == (3 if name == "verify" else 1)  # what a copy of a running broker looks like is no damage of files
+    assert answer["headline"].startswith(
+        "MAYBE AT RISK: broker 1 recorded high watermarks up to 13 offsets past the end"
+    )
+
+
+def test_what_happened_is_asked_of_the_partitions_alone_that_give_reason_for_it(incident, say, monkeypatch):
+    asked, explain = [], module.explain
+    monkeypatch.setattr(module, "explain", lambda case: asked.append(case.only) or explain(case))
+    root = incident("epoch-truncate-2.8")
+    _, answer = say("diff", root / FINAL, root / "logs" / "broker-1" / "server.log")
+
+    assert answer["headline"].startswith("At least 15 offsets of clicks-1 and trades-0 were truncated")
+    assert [sorted(map(str, one)) for one in asked] == [["clicks-1", "trades-0"]]
