@@ -130,14 +130,17 @@ def discover(given: Path) -> Place:
 
 def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
     """Return whether a broker's `log.dirs` could name the directory: by a file that only log directories hold, or a partition directory in it."""
-    for entry in listing.entries:
-        if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
-            return True
-    for entry in listing.entries:
-        name = parse_partition_directory(entry.name) if entry.is_directory else None
-        if name is not None and is_partition(listings.of(join(relative, entry.name))):
-            return True
-    return False
+    if has_marker(listing):
+        return True
+    folders = [entry.name for entry in listing.entries if entry.is_directory]
+    is_any = any(parse_partition_directory(one) and is_partition(listings.of(join(relative, one))) for one in folders)
+    # Beside whole log directories a partition directory is a copy that somebody put there.
+    return is_any and not any(has_marker(listings.of(join(relative, one))) for one in folders)
+
+
+def has_marker(listing: Listing) -> bool:
+    """Return whether a directory holds a file that only log directories hold."""
+    return any(entry.name in LOG_DIR_MARKERS for entry in listing.entries if not entry.is_directory)
 
 
 def is_partition(listing: Listing) -> bool:

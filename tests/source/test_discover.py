@@ -36,6 +36,18 @@ def test_nodes_whose_names_look_like_partitions(tmp_path):
     assert (place.shape, place.log_dirs) == (Shape.PARENT, ("broker-1", "broker-2"))
 
 
+def test_a_partition_directory_that_was_put_beside_those_of_nodes(tmp_path):
+    partition(tmp_path / "audit-0")
+    for node in ("broker-1", "broker-2"):
+        partition(tmp_path / node / "orders-0")
+        (tmp_path / node / "meta.properties").write_text("version=0\n")
+
+    place = discover(tmp_path)
+
+    assert (place.shape, place.log_dirs) == (Shape.PARENT, ("broker-1", "broker-2"))
+    assert place.partitions == ("audit-0",)
+
+
 def test_a_partition_directory_whatever_its_name(tmp_path):
     partition(tmp_path / "a copy")
 
