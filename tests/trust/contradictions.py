@@ -55,16 +55,6 @@ class Meant(NamedTuple):
 
 KNOWN = (
     Meant(
-        "predict is as grave as diff",
-        r"^diff: diverged .*; predict: starts",
-        "predict compares the ends of logs, which decide what a start takes; it says that content was not compared, and which command does",
-    ),
-    Meant(
-        "explain is as grave as diff",
-        r"^diff: ONLY BROKER",
-        "what one broker alone holds is in danger, and not lost: explain says what was lost, diff what is at risk",
-    ),
-    Meant(
         "all commands have one verdict",
         r"; (?:triage|explain): uncommitted-lost ",
         "what was discarded and never committed is gone by the rules: neither replicas nor files are worse for it",
