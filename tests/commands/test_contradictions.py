@@ -288,7 +288,12 @@ def test_a_high_watermark_past_the_end_of_the_only_replica_here_is_said_by_every
 
 def test_what_happened_is_asked_of_the_partitions_alone_that_give_reason_for_it(incident, say, monkeypatch):
     asked, explain = [], module.explain
-    monkeypatch.setattr(module, "explain", lambda case: asked.append(case.only) or explain(case))
+
+    def noted(case):
+        asked.append(case.only)
+        return explain(case)
+
+    monkeypatch.setattr(module, "explain", noted)
     root = incident("epoch-truncate-2.8")
     _, answer = say("diff", root / FINAL, root / "logs" / "broker-1" / "server.log")
 
