@@ -13,6 +13,8 @@ from kforensics.units import TopicPartition
 _EXCEPTION = re.compile(
     rb"(?P<by>Caused by: )?(?<![\w$.])(?:[a-z_][\w$]*+\.)++(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*))?"
 )
+_BEHIND = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)(?:[\"'<].*)?$|\"[,}\]]*$")
+"""The logger, and what wraps the line."""
 _IN_A_STACK = re.compile(
     rb"(?:^|[\s|\"])(?:at [\w$.<>/@-]+\(|Caused by: |\.\.\. \d+ (?:more|common frames)|Suppressed: )"
 )
@@ -42,7 +44,7 @@ def cause_in(stack: bytes) -> Cause | None:
         return None
     inner = next((one for one in reversed(found) if one["by"]), found[0])
     name = inner["name"].decode("utf-8", "replace")
-    words = (inner["words"] or b"").decode("utf-8", "replace").strip().removesuffix('"')
+    words = _BEHIND.sub("", (inner["words"] or b"").decode("utf-8", "replace").strip())
     known = find_message_in(inner[0]) or find_message_in(found[0][0])
     return Cause(f"{name}: {words}" if words else name, known.message if known else None)
 
@@ -59,7 +61,7 @@ def with_cause(
 
 
 _CONFIGURATION_LIMIT = 1 << 17
-_END = re.compile(rb"\n(?![ \t])")
+_END = re.compile(rb"\n(?![ \t\n])")
 _KEPT = frozenset(
     {
         b"broker.id",
@@ -86,6 +88,10 @@ _KEPT = frozenset(
     }
 )
 _NUMBER = re.compile(rb"-?\d{1,18}")
+SETTING = re.compile(
+    rb"(?<![\w.])(?:\\t)?(?P<setting>[a-z][\w.-]* =(?: [^\n]*?)?)\s*(?:(?:\\[nr])*(?:\"|'[^\w,\]]|</|<br)[^\n]*)?$"
+)
+"""A line of a configuration, whatever stands before and behind it."""
 
 
 def parse_configuration(text: bytes, position: int = 0) -> dict[str, FieldValue]:

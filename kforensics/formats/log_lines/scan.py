@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.formats.log_lines.anchors import counted_kinds, places_of
 from kforensics.formats.log_lines.below import (
+    SETTING,
     Cause,
     cause_in,
     exception_in,
@@ -31,7 +32,17 @@ from kforensics.formats.log_lines.below import (
     with_cause,
 )
 from kforensics.formats.log_lines.event import FOLDED, FieldValue, LineCensus, LogEvent, LogEventKind
-from kforensics.formats.log_lines.stamps import LEVEL, Head, Layout, LineTime, common_moment, head_of, stamps_in, vote
+from kforensics.formats.log_lines.stamps import (
+    LEVEL,
+    Head,
+    Layout,
+    LineTime,
+    common_moment,
+    head_of,
+    stamps_in,
+    vote,
+    writer_of,
+)
 from kforensics.formats.log_lines.table import (
     LONGEST_REMEMBERED,
     MESSAGE_LENGTH_LIMIT,
@@ -51,8 +62,10 @@ from kforensics.formats.log_lines.unwrap import (
     columns_behind,
     encoding_of,
     end_of_lines,
+    is_log_line,
     json_object,
     line_moment,
+    named_writer,
     of_object,
     one_object_a_line,
     out_of_quotes,
@@ -86,6 +99,12 @@ _TELLING_LINES, _MOSTLY_NEW, _TRIED_AGAIN = 1_000, 0.98, 8
 _DIGITS, _DIGIT_VALUES = np.array([6, 5, 3, 2, 1]), np.array([10_000, 1_000, 100, 10, 1], np.int32)
 _OBJECT_LIMIT = 200
 """The lines above and below one that may be of the same object."""
+_SETTINGS_LIMIT = 4_000
+"""The lines below one that may be of its configuration, and of other writers."""
+_OF_JOURNAL = b"MESSAGE="
+"""What a journal writes before a line among the lines of its other fields."""
+_EXCEPTION_BEFORE = re.compile(rb"(?:Exception|Error): $")
+"""Before a message that is the words of an exception, if it stands at the end."""
 _BELOW_LIMIT = 60
 """The lines below a message that may belong to it."""
 _SPECIAL = (
@@ -170,7 +189,7 @@ def _windows(chunks: Iterable[bytes], encoding: Encoding | None) -> Iterator[tup
         yield window, encoding, False
     window = b"".join(parts)
     encoding = encoding or encoding_of(window)
-    split = end_of_lines(window, encoding)
+    split = 0 if encoding.markup is not None else end_of_lines(window, encoding)  # an event has many lines there
     if split:
         yield window[:split], encoding, False
     if split < len(window):
@@ -197,7 +216,7 @@ class _Window:
         self._starts = np.concatenate(([0], self._ends[self._ends < len(self._text) - 1] + 1))
         self._stops = np.append(self._ends, len(self._text))
         self._raw_starts = self._starts if self._text is data else self._starts_of(data, encoding)
-        self._is_wrapped = b'"' in self._text
+        self._is_wrapped = b'"' in self._text or b"\\n" in self._text
         self._events: list[LogEvent] = []
         self._repeats: defaultdict[int, int] = defaultdict(int)
         """The lines that repeat an event, by its number."""
@@ -226,6 +245,8 @@ class _Window:
         self._object_end = -1
         """The last line of the object over many lines that the message before it was read from with its stack."""
         self._owner: LogEvent | None = None
+        self._held_twice: set[bytes] = set()
+        """Lines of texts of many lines."""
         self._remembers = True
         """Whether texts are kept for the lines that repeat them: where hardly any does, that costs more than it saves."""
         self._plain_line = -1
@@ -401,7 +422,7 @@ class _Window:
     def _read(self, position: int, line: int, start: int, end: int) -> bool:
         """Read the message that may begin at a position, and return whether the line is done with."""
         text = self._text
-        if self._is_wrapped and text.find(b'"', start, end) >= 0:
+        if self._is_wrapped and (text.find(b'"', start, end) >= 0 or text.find(b"\\n", start, end) >= 0):
             if line != self._plain_line:
                 unwrapped = self._unwrapped(start, end, line)
                 self._plain_line = line if unwrapped is None else -1
@@ -423,7 +444,8 @@ class _Window:
             self._near[line] = True
             return False
         self._known[line] = True
-        if is_exception(message) and not self._is_first(rest, position - rest_start, line):
+        is_words = common is None and _EXCEPTION_BEFORE.search(text, start, position) is not None
+        if (is_exception(message) or is_words) and not self._is_first(rest, position - rest_start, line):
             self._add_below(message, line, start, position)
             return True
         behind = columns_behind(text[position:end], 0) if in_quotes else ""
@@ -542,8 +564,7 @@ class _Window:
         if head.moment.zone_named or head.outer_utc_ms is not None or kind is LogEventKind.START_TIME:
             self._note_zone(kind, head, fields)
         if kind is LogEventKind.CONFIGURATION:
-            end = self._bounds(line)[1]
-            fields = parse_configuration(self._text, end)
+            fields = parse_configuration(b"\n\t" + stack) if stack else self._settings_below(line, head.writer)
         if head.clock:
             fields = {**fields, "clock": head.clock}
         partition = message.topic_partition
@@ -570,6 +591,31 @@ class _Window:
             self._latest[message.topic_partition] = len(self._events) - 1, text
         if is_told or kind in FOLDED:
             self._same[text] = len(self._events) - 1
+
+    def _settings_below(self, line: int, writer: str) -> Mapping[str, FieldValue]:
+        """Return the configuration below a line; of one that a collector of lines took apart the lines of the same writer."""
+        start, end = self._bounds(line)
+        if self._text[end + 1 : end + 2] in {b" ", b"\t"} and not self._text[start : start + 1].isspace():
+            return parse_configuration(self._text, end)
+        if b"\\n" in (whole := self._line(line)):
+            whole = whole.replace(b"\\n", b"\n").replace(b"\\t", b"\t")
+            if fields := parse_configuration(whole, whole.find(b"\n")):
+                return fields
+        found: defaultdict[str, list[bytes]] = defaultdict(list)
+        for number in range(line + 1, min(line + _SETTINGS_LIMIT, len(self._starts))):
+            text, named = self._line(number), ""
+            if self._is_wrapped and (value := json_object(text[text.find(b"{") :].rstrip(b",\r"))) is not None:
+                texts = (one.encode("utf-8", "replace") for one in strings(value))
+                text, named = next((one for one in texts if SETTING.search(one)), text), named_writer(value)
+            setting = SETTING.search(text)
+            level = LEVEL.search(text, 0, setting.start() if setting is not None else 400)
+            if level is not None:
+                if (head_of(text[: level.start()], self._layout).writer or named) == writer:
+                    break
+            elif setting is not None:
+                found[writer_of(text[: setting.start()]) or named].append(setting["setting"])
+        settings = found.get(writer) or (next(iter(found.values())) if len(found) == 1 else [])
+        return parse_configuration(b"".join(b"\n\t" + setting for setting in settings))
 
     def _note_zone(self, kind: LogEventKind, head: Head, fields: Mapping[str, FieldValue]) -> None:
         time_ms, behind = head.moment.time_ms, None
@@ -647,9 +693,12 @@ class _Window:
     def _cause_below(self, line: int) -> Cause | None:
         """Return what the exception below a line says, and note how far it reaches."""
         found: list[bytes] = []
+        is_of_journal = self._line(line).lstrip().startswith(_OF_JOURNAL)
         for number in range(line + 1, min(line + _BELOW_LIMIT, len(self._starts))):
             start, end = self._bounds(number)
             text = self._text[start : min(end, start + 4_000)]
+            if is_of_journal and not text.lstrip().startswith(_OF_JOURNAL):
+                continue
             level = LEVEL.search(text, 0, 200)
             if level is not None and b"xception" not in text[: level.start()]:
                 break
@@ -711,6 +760,21 @@ class _Window:
         return self._depth(line) <= depth and self._line(line).lstrip().startswith(b"}")
 
     def _add_unwrapped(self, unwrapped: Unwrapped, line: int) -> None:
+        """Add the message of an unwrapped line; of a text of many lines of a log those of all of them."""
+        whole = unwrapped.text.split(b"\n")
+        begins = [0, *(at for at, one in enumerate(whole) if at and is_log_line(one))]
+        if begins[1:]:
+            unwrapped = unwrapped._replace(stack=b"")
+        for at, end in zip(begins, [*begins[1:], len(whole)], strict=True):
+            text = b"\n".join(whole[at:end])
+            if text in self._held_twice:
+                self._known[line] = True  # documents hold what a command wrote as a whole, and line by line
+            else:
+                self._add_unwrapped_line(unwrapped._replace(text=text), line)
+        if begins[1:]:
+            self._held_twice.update(whole)
+
+    def _add_unwrapped_line(self, unwrapped: Unwrapped, line: int) -> None:
         text, _, stack = unwrapped.text.partition(b"\n")
         found = find_message_in(text)
         if found is None and stack:

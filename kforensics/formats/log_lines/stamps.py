@@ -19,12 +19,30 @@ LATEST_MS = 1 << 43
 DAY_MS = 86_400_000
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _MONTHS = {
-    name: number
-    for number, name in enumerate(
-        (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec"), 1
+    begin.encode(): number
+    for number, begins in enumerate(
+        (
+            "jan gen ene janv",
+            "feb fév fev",
+            "mar mär maa mrt",
+            "apr avr abr",
+            "may mai mag maj mei",
+            "jun juin giu",
+            "jul juil lug",
+            "aug aoû ago",
+            "sep set",
+            "oct okt ott out",
+            "nov",
+            "dec dez déc dic",
+        ),
+        1,
     )
+    for begin in begins.split()
 }
-_MONTH = rb"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+"""The months by the letters with which they begin, in the languages that are written most."""
+_MONTHS_BEGIN = b"|".join(sorted(_MONTHS, key=lambda begin: -len(begin)))
+_MONTH = rb"(?i:" + _MONTHS_BEGIN + rb")[a-z\x80-\xff]{0,7}\.?"
+_MONTH_BEGUN = re.compile(_MONTHS_BEGIN)
 _ZONES = {
     **dict.fromkeys((b"Z", b"UTC", b"GMT", b"WET"), 0),
     **dict.fromkeys((b"CET", b"WEST"), 60),
@@ -43,7 +61,8 @@ _CLOCK = re.compile(
 )
 _DATE_BEFORE = re.compile(
     rb"(?:(?<!\d)(?P<year>20\d\d)(?P<mark>[-/.]?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:T|[ \t]+)"
-    rb"|(?<!\d)(?P<day_2>\d{1,2})[/ .-](?P<month_2>" + _MONTH + rb")[/ .,-]+(?P<year_2>20\d\d)(?: @)?[: T]+"
+    rb"|(?<!\d)(?P<year_5>20\d\d)\xe5\xb9\xb4(?P<month_5>\d\d?)\xe6\x9c\x88(?P<day_5>\d\d?)\xe6\x97\xa5 *"
+    rb"|(?<!\d)(?P<day_2>\d{1,2})[/ .-]{1,2}(?P<month_2>" + _MONTH + rb")[/ .,-]+(?P<year_2>20\d\d)(?: @)?[: T]+"
     rb"|(?P<month_3>" + _MONTH + rb") +(?P<day_3>\d{1,2}),?(?: +(?P<year_3>20\d\d),?(?: @)?)? +"
     rb"|(?<![\d/.])(?P<first>\d{1,2})(?P<between>[/.])(?P<second>\d{1,2})[/.](?P<year_4>(?:20)?\d\d),? +)$"
 )
@@ -51,6 +70,10 @@ _EPOCH = re.compile(
     rb"(?:^\W{0,2}|(?<![^\s\[(|])(?=\d{13}))(?P<number>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
     rb"|\b(?:ts|time|timestamp)\"? ?[=:] ?\"?(?P<named>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
 )
+_DIGITS_ALONE = re.compile(
+    rb"(?<![\d.-])(?P<date>20\d\d(?:0[1-9]|1[0-2])[0-3]\d)[T _-]?(?P<clock>[0-2]\d[0-5]\d[0-5]\d)(?:[.,]?(?P<fraction>\d{3}(?:\d{3}){0,2}))?(?P<zone>Z|[+-]\d\d:?\d\d)?(?![\d.:-])"
+)
+"""A time without marks between its numbers, as the shortest patterns of log4j write it."""
 _COMMON = re.compile(
     rb"(?P<second>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{3}))?(?=\]| (?!\[?[+-]\d\d:?\d\d|(?:Z|UTC|GMT|[A-Z]{2,3}T)\b))"
 )
@@ -96,12 +119,24 @@ def stamps_in(text: bytes) -> list[Stamp]:
     """Return the times in what stands before a message, at most in `_HEAD_LENGTH` bytes at each end, in order."""
     found = [_stamp(text, clock) for clock in _CLOCK.finditer(text)]
     known = [one for one in found if one is not None]
+    if not known and (digits := _DIGITS_ALONE.search(text)) is not None:
+        known = [one for one in (_stamp_of_digits(digits),) if one is not None]
     if not known and (epoch := _EPOCH.search(text)) is not None:
         name = "number" if epoch["number"] else "named"
         time_ms = epoch_ms(epoch[name])
         if time_ms is not None:
             known.append(Stamp(epoch.start(name), epoch.end(name), 0, time_ms, 0))
     return known
+
+
+def _stamp_of_digits(found: re.Match[bytes]) -> Stamp | None:
+    date, clock = (found[name] for name in ("date", "clock"))
+    day_ms = _day_ms(int(date[:4]), int(date[4:6]), int(date[6:]))
+    hour, minute, second = int(clock[:2]), int(clock[2:4]), int(clock[4:])
+    if day_ms is None or hour > 23:
+        return None
+    clock_ms = ((hour * 60 + minute) * 60 + second) * 1000 + int((found["fraction"] or b"000")[:3])
+    return Stamp(found.start(), found.end(), day_ms, clock_ms, _zone_ms(found["zone"]) if found["zone"] else None)
 
 
 def epoch_ms(number: bytes | str | float) -> int | None:
@@ -136,17 +171,20 @@ def _stamp(text: bytes, clock: re.Match[bytes]) -> Stamp | None:
             day_ms = _day_ms(year, numbers[1], numbers[0])
             return None if day_ms is None else Stamp(before.start(), end, day_ms, clock_ms, zone)
         return Stamp(before.start(), end, None, clock_ms, zone, numbers=numbers)
-    suffix = next(name for name in ("", "_2", "_3") if before[f"day{name}"])
+    suffix = next(name for name in ("", "_5", "_2", "_3") if before[f"day{name}"])
     month = before[f"month{suffix}"]
-    number = _MONTHS.get(month[:3].lower()) if suffix else int(month)
+    number = int(month) if month.isdigit() else _month(month.lower())
     day = int(before[f"day{suffix}"])
     written = before[f"year{suffix}"] or (clock["year"] or b"").strip()
-    if number is None:
-        return None
     if not written:
         return Stamp(before.start(), end, None, clock_ms, zone, month_day=(number, day))
     day_ms = _day_ms(int(written), number, day)
     return None if day_ms is None else Stamp(before.start(), end, day_ms, clock_ms, zone)
+
+
+def _month(name: bytes) -> int:
+    begun = _MONTH_BEGUN.match(name)
+    return _MONTHS[begun[0]] if begun else 0
 
 
 @lru_cache(maxsize=1024)
@@ -269,6 +307,14 @@ def head_of(before: bytes, layout: Layout) -> Head:
     return Head(moment, outer_ms, writer, skipped + inner.start, skipped + inner.end, clock, inner.zone_ms)
 
 
+def writer_of(before: bytes) -> str:
+    """Return the writer of a line that has no time of its own, by what a collector of lines put before it."""
+    text = before[-_HEAD_LENGTH:]
+    for stamp in reversed(stamps_in(text)):
+        text = text[: stamp.start] + text[stamp.end :]
+    return _writer(text)
+
+
 _LAST_COLUMN = re.compile(rb',"(?!.*,")|,(?! )(?!.*,(?! ))')
 _PRIORITY = re.compile(rb"<\d{1,3}>1?\s*")
 _HOST = re.compile(rb"\s*([\w.-]{1,253})\s")
@@ -292,7 +338,7 @@ def _cleaned(text: bytes, found: list[Stamp], inner: Stamp) -> bytes:
 
 
 _NOISE = re.compile(
-    rb"^\d+:|(?<![\w.-])\d{6,}(?![\w.-])|\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
+    rb"^\d+:|(?<![\w.-])(?<!(?i:broker|server)[ =:])(?<!(?i:node)[ =:])(?<!(?i:controller)[ =:])\d+(?:\.\d+)?(?![\w.-])|\[\d+\]|^[>*+`\s]+|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
 )
 
 

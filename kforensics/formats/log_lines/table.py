@@ -49,8 +49,9 @@ _PATH_PARTITION = re.compile(
 )
 _SUFFIX = re.compile(
     r"(?: +\((?:[\w$]+[.$])*[\w$]+\)(?: +\[[^\]\n]*\])?| +\| +[\w.$]+(?: \([\w.]+:\d+\))?| +\[[\w. -]*-\d+\])? *$"
+    r"| +\((?:[\w$]+\.)+[\w$]+\)[\"'<].*$"
 )
-"""The logger and the thread that some layouts write behind a message."""
+"""The logger and the thread that some layouts write behind a message, and what wraps the line."""
 _LOGGER = re.compile(r" +\((?:[\w$]+[.$])*[\w$]+\)")
 
 _WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:=.,(])[A-Z]")

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.below import exception_in
+from kforensics.formats.log_lines.below import exception_in, is_of_a_stack
+from kforensics.formats.log_lines.elements import markup_of, of_elements
 from kforensics.formats.log_lines.stamps import (
     LEVEL,
     Layout,
@@ -39,12 +40,16 @@ _PARTIAL = re.compile(
     rb"(?m)^\S++ (?P<stream>stdout|stderr) P [^\n]*+(?:\n\S++ (?P=stream) P [^\n]*+)*+(?P<last>\n\S++ (?P=stream) F [^\n]*+)?"
 )
 _PART = re.compile(rb"^\S+ (?:stdout|stderr) (?P<flag>[PF]) ")
-_NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|[}\]](?P<comma>,)\s*+[{\[]', re.DOTALL)
+_NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|[}\]](?P<mark>[,\0])\s*+[{\[]', re.DOTALL)
+_NEXT_ELEMENT = re.compile(rb"</(?P<name>[\w:]+)(?P<mark>>)(?=<(?P=name)[\s>])")
 _DECODER = json.JSONDecoder()
 _BEGINNING = re.compile(r"[{\[]")
 _DOCUMENT_TOLD, _PARTS_TOLD = 1 << 16, 50
 """The first bytes of a document by which its objects are told, and how many of them are looked at."""
 _MOST_OBJECTS_HELD = 1 << 22
+_NARROWEST = 60
+"""The least width of a terminal that folds lines."""
+_LEAST_FOLDED = 5
 _DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
 
 
@@ -53,6 +58,8 @@ class Encoding(NamedTuple):
 
     name: str = "utf-8"
     bom: bytes = b""
+    markup: re.Pattern[bytes] | None = None
+    """What events are in XML, or HTML; None where it is neither."""
 
 
 def encoding_of(head: bytes) -> Encoding:
@@ -63,12 +70,12 @@ def encoding_of(head: bytes) -> Encoding:
         (codecs.BOM_UTF8, "utf-8"),
     ):
         if head.startswith(bom):
-            return Encoding(name, bom)
+            return Encoding(name, bom, markup_of(head[len(bom) :]) if name == "utf-8" else None)
     first, second = (head[at:_BYTES_TOLD:2] for at in (0, 1))
     for zeros, text, name in ((second, first, "utf-16-le"), (first, second, "utf-16-be")):
         if zeros.count(0) * 2 > len(zeros) and not text.count(0):
             return Encoding(name)
-    return Encoding()
+    return Encoding(markup=markup_of(head))
 
 
 def layout_of(head: bytes, *, changed_ms: int) -> Layout:
@@ -87,7 +94,7 @@ def lines_of(data: bytes) -> list[bytes]:
 def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
     """Return whether the bytes hold a line of a broker's log; in a file that is named as one a message without time and level is enough."""
     encoding = encoding_of(head)
-    text = plain(head, encoding)
+    text = plain(b"".join(one_object_a_line([head])) if encoding.name == "utf-8" else head, encoding)
     for line in text.splitlines()[:2_000]:
         shown = line[: 1 << 13]
         level = LEVEL.search(shown)
@@ -163,9 +170,41 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
         data = _PARTIAL.sub(_joined, data)
     elif head.startswith(_DOCKER_TEXT) or b"\n" + _DOCKER_TEXT in head:
         data = _joined_docker(data)
+    if (width := _width(head)) > 0:
+        data = re.sub(rb"(?m)^[^\n]{%d}\n(?:[^\n]{%d}\n)*+[^\n]*" % (width, width), _unfolded, data)
+    if encoding.markup is not None:
+        data = of_elements(data, encoding.markup)
     if b'"MESSAGE"' in head:
         data = _BYTE_LISTS.sub(_listed_bytes, data)
     return data
+
+
+def _width(head: bytes) -> int:
+    """Return the length at which a terminal folded the lines of a text; 0 where none did."""
+    lines = head.split(b"\n")
+    width = max(map(len, lines))
+    full = {line: behind for line, behind in pairwise(lines[:-1]) if len(line) == width}
+    is_folded = width >= _NARROWEST and len(full) >= _LEAST_FOLDED
+    return width if is_folded and sum(map(_begins_line, full.values())) * 4 < len(full) else 0
+
+
+def _begins_line(line: bytes) -> bool:
+    is_timed = LEVEL.search(line, 0, 60) is not None and bool(stamps_in(line[:40]))
+    return is_timed or not line or is_of_a_stack(line) or common_moment(line, 0) is not None
+
+
+def _unfolded(found: re.Match[bytes]) -> bytes:
+    out: list[bytes] = []
+    joined = 0
+    for part in found[0].split(b"\n"):
+        if out and not _begins_line(part):
+            out[-1] += part
+            joined += 1
+        else:
+            out += [b""] * joined
+            joined = 0
+            out.append(part)
+    return b"\n".join(out) + b"\n" * joined
 
 
 def is_partial(line: bytes) -> bool:
@@ -265,21 +304,23 @@ class Unwrapped(NamedTuple):
 
 
 def one_object_a_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield chunks as they are; of a document that has many objects on one line, with line ends in place of the commas between them."""
-    held, is_document = b"", None
+    """Yield chunks as they are; of a document that has many objects, or elements of XML, on one line, with line ends in place of a mark between them."""
+    held, is_document, next_one = b"", False, None
     for chunk in chunks:
         held += chunk
-        if is_document is None and held:
+        if next_one is None and held:
             line = held[:_DOCUMENT_TOLD].partition(b"\n")[0]
-            is_document = held.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in {b"{", b"["} and _has_many(line)
+            begin = held.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+            next_one = _NEXT_ELEMENT if begin == b"<" else _NEXT_OBJECT
+            is_document = begin in {b"{", b"[", b"<"} and _has_many(line, next_one)
         split = len(held)
-        if is_document:
+        if next_one is not None and is_document:
             text = bytearray(held)
             split = 0
-            for found in _NEXT_OBJECT.finditer(held):
-                if found["comma"]:
-                    text[found.start("comma")] = _LINE_END
-                    split = found.end() - 1
+            for found in next_one.finditer(held):
+                if found["mark"]:
+                    text[found.start("mark")] = _LINE_END
+                    split = found.end("mark")
             split = split if split or len(held) < _MOST_OBJECTS_HELD else len(held)
             yield bytes(text[:split])
         else:
@@ -289,9 +330,9 @@ def one_object_a_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield held
 
 
-def _has_many(line: bytes) -> bool:
+def _has_many(line: bytes, next_one: re.Pattern[bytes]) -> bool:
     """Whether several objects on a line have times or levels of their own."""
-    ends = [found.start("comma") for found in _NEXT_OBJECT.finditer(line) if found["comma"]]
+    ends = [found.start("mark") for found in next_one.finditer(line) if found["mark"]]
     parts = (line[start:end] for start, end in pairwise([0, *ends[:_PARTS_TOLD], len(line)]))
     return sum(LEVEL.search(part) is not None or bool(stamps_in(part)) for part in parts) > 1
 
@@ -321,7 +362,7 @@ def unwrap(line: bytes) -> Unwrapped | None:
             continue
         if (found := of_object(inner if isinstance(inner, dict) else {"": inner}, b"")) is not None:
             return found
-    return None
+    return _of_one_line(line)
 
 
 def _of_one_line(line: bytes) -> Unwrapped | None:
@@ -340,6 +381,7 @@ _WRITERS = ("host", "hostname", "host.name", "source_host", "instance", "contain
 _TAGS = ("tag", "service")
 _TIMES = ("timestamp", "time", "ts", "asctime", "date", "datetime", "realtime_timestamp", "timemillis", "epochmillis")
 _LIKE_A_TIME = re.compile(r"(?i)time|date")
+_LONGEST_TIME = 40
 _DEEPEST = 10
 _LEVEL_KEYS = ("level", "severity", "loglevel", "levelname")
 
@@ -353,7 +395,7 @@ def of_object(value: dict[str, Any], before: bytes) -> Unwrapped | None:
         inner = json_object(text.encode("utf-8", "replace")) if text.startswith("{") else None
         if inner is not None and (deeper := of_object(inner, b"")) is not None:
             moment = deeper.moment if isinstance(deeper.moment.time_ms, int) else _outer_time(value)
-            return deeper._replace(moment=moment, writer=deeper.writer or _named_writer(value))
+            return deeper._replace(moment=moment, writer=deeper.writer or named_writer(value))
         found = find_message_in(text.encode("utf-8", "replace"))
         if found is None:
             continue
@@ -371,7 +413,11 @@ def of_object(value: dict[str, Any], before: bytes) -> Unwrapped | None:
     if stack == message:
         stack = b""
     if not stack:
-        others = [text for text in texts if text != best and exception_in(text.encode("utf-8", "replace"))]
+        others = [
+            text
+            for text in texts
+            if text != best and (text.startswith(f"{best}\n") or exception_in(text.encode("utf-8", "replace")))
+        ]
         stack = max(others, key=len, default="").encode("utf-8", "replace").removeprefix(message).lstrip()
     head = head_of(before, Layout())
     moment = _outer_time(value)
@@ -379,7 +425,7 @@ def of_object(value: dict[str, Any], before: bytes) -> Unwrapped | None:
         moment = head.moment
     level = next((str(one) for name in _LEVEL_KEYS if isinstance(one := _value(value, name), str)), "")
     inside = _ESCAPES.sub(b"", message).rstrip(b"\r\n")
-    return Unwrapped(inside, moment, level, head.writer or _named_writer(value), stack)
+    return Unwrapped(inside, moment, level, head.writer or named_writer(value), stack)
 
 
 def strings(value: Any, depth: int = 0) -> list[str]:
@@ -406,7 +452,7 @@ def _value(value: dict[str, Any], wanted: str) -> Any:
     return None
 
 
-def _named_writer(value: dict[str, Any]) -> str:
+def named_writer(value: dict[str, Any]) -> str:
     """Return what tells the writer of a line from others: its pod; else its host and its container, of which a host may have several."""
     named = list(_paths(value))
     for names in (_PODS, _WRITERS, _TAGS):
@@ -428,7 +474,7 @@ def _paths(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]
 
 
 def _outer_time(value: dict[str, Any]) -> LineTime:
-    instant = value.get("instant")
+    instant = value.get("instant", value.get("Instant"))
     for parent, seconds, nanos in (
         (instant, "epochSecond", "nanoOfSecond"),
         (value, "timestampSeconds", "timestampNanos"),
@@ -451,6 +497,10 @@ def _outer_time(value: dict[str, Any]) -> LineTime:
             moment = _time_in(text)
             if isinstance(moment.time_ms, int):
                 return moment
+    for _, text in _paths(value):
+        found = stamps_in(text[:_LONGEST_TIME].encode("ascii", "replace"))
+        if len(found) == 1 and found[0].end - found[0].start == len(text):
+            return time_of(found[0], Layout())
     return LineTime(Absent.NOT_WRITTEN, False)
 
 

@@ -4,6 +4,7 @@ import codecs
 import datetime as dt
 import json
 from random import Random
+from xml.sax.saxutils import escape
 
 import pytest
 from hypothesis import given, settings
@@ -306,6 +307,71 @@ LAYOUTS = {
             for n, (level, _, _, message, stack) in enumerate(STORY)
         ),
     ),
+    "xml, events over many lines": (
+        ZONED,
+        '<?xml version="1.0"?>\n<Events>\n'
+        + "".join(
+            f'<Event level="{level}" thread="t">\n <Instant epochSecond="{(START_MS + 1000 * n) // 1000}" nanoOfSecond="950000000"/>\n'
+            f" <Message>{escape(message)}</Message>\n <Thrown><![CDATA[{stack}]]></Thrown>\n</Event>\n"
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+        )
+        + "</Events>\n",
+    ),
+    "xml, one line": (
+        ZONED,
+        "<log>"
+        + "".join(
+            f"<record><millis>{START_MS + 1000 * n}</millis><level>{level}</level><message>{escape(message)}</message>"
+            f"<exception><message>{escape(stack)}</message></exception></record>"
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+        )
+        + "</log>",
+    ),
+    "html": (LOCAL, f"<pre>{escape(lines('[{t}] {level} {message} ({logger})', ISO))}</pre>"),
+    "json between zeros": (
+        ZONED,
+        "".join(
+            json.dumps({"timestamp": (START_MS + 1000 * n) / 1000, "full_message": f"{level} {message}\n{stack}"})
+            + "\0"
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+        ),
+    ),
+    "json, all lines in one text": (
+        LOCAL,
+        json.dumps(
+            {
+                "rc": 0,
+                "stdout": (text := lines("[{t}] {level} {message} ({logger})", ISO)),
+                "stdout_lines": text.splitlines(),
+            }
+        ),
+    ),
+    "json, all lines in one text, and one by one": (
+        LOCAL,
+        json.dumps(
+            {"stdout": (text := lines("[{t}] {level} {message} ({logger})", ISO)), "stdout_lines": text.splitlines()},
+            indent=1,
+        ),
+    ),
+    "folded by a terminal": (
+        LOCAL,
+        "".join(
+            f"{line[at : at + 72]}\n"
+            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+            for at in range(0, len(line), 72)
+        ),
+    ),
+    "months in German": (LOCAL, lines("{t} {level} {message}", "%d. Nov. %Y %H:%M:%S,%3")),
+    "months in French": (LOCAL, lines("{t} {level} {message}", "%d nov. %Y %H:%M:%S,%3")),
+    "Chinese": (LOCAL, lines("{t} {level} {message}", "%Y年%m月%d日 %H:%M:%S,%3")),
+    "digits alone": (LOCAL, lines("{t} {level} {message}", "%Y%m%d%H%M%S%3")),
+    "digits alone, zoned": (ZONED, lines("{t} {level} {message}", "%Y%m%dT%H%M%S,%3Z", zone_ms=0)),
+    "a journal with all its fields": (
+        LOCAL,
+        "".join(
+            f"_PID=8\nMESSAGE={line}\n\n" for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+        ),
+    ),
     "time and level on two lines": (
         LOCAL,
         lines("{t} {logger} log\n{level}: {message}", "%b %d, %Y %I:%M:%S %p"),
@@ -382,12 +448,58 @@ def test_day_and_month_are_told_apart_where_a_line_of_the_file_shows_it(text, da
     )
 
 
-def test_a_number_of_the_line_before_it_is_no_name_of_its_writer():
-    numbered = "".join(f"{at + 7}:{one}\n" for at, one in enumerate(lines("[{t}] {level} {message}", ISO).splitlines()))
+@pytest.mark.parametrize(
+    "counter", ["{}:", "  {}\t", '<134>1 - b4 kafka 811 - [meta seq="{}"] ', "[{}] k: [[176255208{}.95, {{}}] "]
+)
+def test_a_number_before_a_line_is_no_name_of_its_writer(counter):
+    texts = lines("[{t}] {level} {message}", ISO).splitlines()
+    numbered = "".join(f"{counter.format(at + 7, at)}{one}\n" for at, one in enumerate(texts))
 
     found, _ = events_of(numbered.encode())
 
-    assert {event.writer for event in found} == {""}
+    assert len({event.writer for event in found}) == 1
+
+
+SETTINGS = ["broker.id = 7", "log.dirs = /d1,/d2", "num.io.threads = 8", "unclean.leader.election.enable = true"]
+READ = {"broker.id": 7, "log.dirs": "/d1,/d2", "unclean.leader.election.enable": True}
+BEGIN = f"[{ISO}] INFO KafkaConfig values: "
+FRAMES = {
+    "plain": "{}",
+    "pods": "kafka-0 kafka {}",
+    "times of collectors": "2025-11-07T21:48:06.95Z {}",
+    "a container's": '{{"log":"{}\\n","stream":"stdout","time":"2025-11-07T21:48:06.95Z"}}',
+    "pods in objects": '{{"line":"{}","kubernetes":{{"pod_name":"k-0","namespace_name":"name = no setting"}}}}',
+    "quoted in mails": "> {}",
+    "a journal": "_PID=8\nMESSAGE={}\n",
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_settings_are_read_whatever_stands_before_and_behind_each(frame):
+    tab = "\\t" if "{{" in frame else "\t"
+    texts = [stamp(0, BEGIN), *(f"{tab}{one}" for one in SETTINGS), stamp(1, f"[{ISO}] INFO min.insync.replicas = 9")]
+    found, _ = events_of("".join(f"{frame.format(one)}\n" for one in texts).encode())
+
+    assert [event.fields for event in found if event.kind == "configuration"] == [READ]
+
+
+def test_settings_of_two_nodes_that_start_at_once_are_told_apart():
+    pairs = [
+        (f"kafka-{node} | {line}".replace("= 7", f"= {node}"))
+        for line in [stamp(0, BEGIN), *(f"\t{one}" for one in SETTINGS)]
+        for node in (7, 8)
+    ]
+    found, _ = events_of("".join(f"{one}\n" for one in pairs).encode())
+
+    assert [event.fields for event in found] == [READ, {**READ, "broker.id": 8}]
+
+
+def test_settings_in_one_line_are_read():
+    text = "\\n\\t".join([stamp(0, BEGIN), *SETTINGS])
+
+    for line in (f'"{text}"', json.dumps({"message": text.replace("\\n\\t", "\n\t")})):
+        ((event,), _) = events_of(line.encode())
+        assert event.fields == READ
 
 
 def test_no_day_is_taken_from_a_date_that_no_calendar_has():
