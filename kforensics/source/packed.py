@@ -1,4 +1,4 @@
-"""Files that are compressed whole, as logs are when they are rotated, archived or sent: gzip, bzip2, xz, zstd, lz4, and the members of a zip.
+"""Files that are compressed whole, as logs are when they are rotated, archived or sent: gzip, bzip2, xz, zstd, lz4, and the members of a zip or a tar.
 
 They are told by their first bytes and not by their names, and read piece by piece, whatever their length.
 """
@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import chain, islice
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kforensics.source.mapped import EvidenceFile
 
 if TYPE_CHECKING:
+    import tarfile
     import zipfile
 
     from _typeshed import WriteableBuffer
@@ -30,7 +32,8 @@ MOST_HELD, MOST_TIMES = 1 << 30, 1_000
 MOST_MEMBERS = 10_000
 """The members of an archive that are looked into."""
 
-LONGEST_MAGIC = 6
+LONGEST_MAGIC = 262
+_TAR_AT, _TAR = 257, b"ustar"
 _MAGICS = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -49,6 +52,8 @@ Note = Callable[[int, str], None]
 
 def packing_of(begin: bytes) -> str:
     """Return how a file is compressed by its first bytes; empty where it is not."""
+    if begin.startswith(_TAR, _TAR_AT):
+        return "tar"
     return next((name for magic, name in _MAGICS.items() if begin.startswith(magic)), "")
 
 
@@ -58,36 +63,61 @@ def unpacked(
     """Yield what a file holds, piece by piece; nothing behind damage can be read.
 
     Args:
-        member: the file of a zip that is meant; all of its files one after another where none is named.
+        member: the file of a zip or a tar that is meant; all of its files one after another where none is named.
         most: so many bytes, or a few more, are wanted; no more than that is read.
         note: is told what could not be read, and where.
     """
     tell = note or _ignored
     packing = packing_of(file.read(0, LONGEST_MAGIC))
+    limit = max(MOST_HELD, MOST_TIMES * file.size)
     if packing == "zip":
         pieces = _members(file, member, tell)
+    elif packing == "tar":
+        pieces = _of_tar(_Seekable(file), member, tell)
     elif packing:
         chunks = file.windows(PIECE)
-        pieces = _streamed(chunks if most is None else islice(chunks, max(most // PIECE, 1)), packing, tell)
+        is_part = most is not None and not member
+        inflated = _streamed(islice(chunks, max((most or 0) // PIECE, 1)) if is_part else chunks, packing, tell)
+        first = next(inflated, b"")
+        pieces = chain((first,), inflated)
+        if packing_of(first) == "tar":
+            pieces = _of_tar(_Piped(_limited(pieces, limit, tell)), member, _ignored if is_part else tell)
     else:
         pieces = file.windows(PIECE)
     total = 0
-    limit = max(MOST_HELD, MOST_TIMES * file.size)
-    for piece in pieces:
+    for piece in _limited(pieces, limit, tell) if packing else pieces:
         yield piece
         total += len(piece)
-        if packing and total >= limit:
-            tell(0, f"it holds more than {total >> 20:,} MiB, which is too much for its length: the rest is not read")
-            return
         if most is not None and total >= most:
             return
 
 
+def _limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        yield piece
+        total += len(piece)
+        if total >= limit:
+            note(0, f"it holds more than {total >> 20:,} MiB, which is too much for its length: the rest is not read")
+            return
+
+
 def members_of(file: EvidenceFile) -> list[str]:
-    """Return the names of the files in a zip; none where it is no zip, or one that can't be read."""
-    with suppress(*_zip_errors()), _archive(file) as archive:
-        return [one.filename for one in archive.infolist() if not one.is_dir()][:MOST_MEMBERS]
-    return []
+    """Return the names of the files in a zip or a tar, compressed or not; none where it is neither, or one that can't be read."""
+    packing = packing_of(file.read(0, LONGEST_MAGIC))
+    names: list[str] = []
+    with suppress(*_archive_errors()):
+        if packing == "zip":
+            with _archive(file) as archive:
+                names = [one.filename for one in archive.infolist() if not one.is_dir()]
+        elif packing:
+            inflated = file.windows(PIECE) if packing == "tar" else _streamed(file.windows(PIECE), packing, _ignored)
+            first = next(inflated, b"")
+            if packing_of(first) == "tar":
+                whole = _limited(chain((first,), inflated), max(MOST_HELD, MOST_TIMES * file.size), _ignored)
+                stream = _Seekable(file) if packing == "tar" else _Piped(whole)
+                names += (one.name for one in _tar(stream) if one.isfile())
+    return names[:MOST_MEMBERS]
 
 
 def _ignored(_position: int, _words: str) -> None:
@@ -194,19 +224,67 @@ class _Seekable(io.RawIOBase):
         return count
 
 
+class _Piped(io.RawIOBase):
+    """Pieces of a stream as the library for archives reads one."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._held = pieces, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        room = memoryview(buffer).cast("B")
+        self._held = self._held or next(self._pieces, b"")
+        count = min(len(room), len(self._held))
+        room[:count], self._held = self._held[:count], self._held[count:]
+        return count
+
+
+def _tar(stream: io.RawIOBase) -> "tarfile.TarFile":
+    import tarfile  # noqa: PLC0415 - few logs are in archives
+
+    return tarfile.open(fileobj=io.BufferedReader(stream, PIECE), mode="r:" if stream.seekable() else "r|")
+
+
+def _of_tar(stream: io.RawIOBase, member: str, note: Note) -> Iterator[bytes]:
+    """Yield the content of one file in a tar, or of all."""
+    try:
+        with _tar(stream) as archive:
+            for one in archive:
+                content = archive.extractfile(one) if one.isfile() and member in {"", one.name} else None
+                if content is not None:
+                    yield from _of_member(iter(partial(content.read, PIECE), b""), note)
+                    if member:
+                        return
+    except _archive_errors() as error:
+        note(0, f"the tar archive can't be read whole: {error}; what could be read before that is")
+
+
 def _archive(file: EvidenceFile) -> "zipfile.ZipFile":
     import zipfile  # noqa: PLC0415 - few logs are in archives
 
     return zipfile.ZipFile(io.BufferedReader(_Seekable(file)))
 
 
-def _zip_errors() -> tuple[type[Exception], ...]:
+def _archive_errors() -> tuple[type[Exception], ...]:
     """Return what is raised where an archive is damaged, encrypted, or compressed in a way that is not known."""
     import lzma  # noqa: PLC0415 - few logs are in archives
+    import tarfile  # noqa: PLC0415 - as above
     import zipfile  # noqa: PLC0415 - as above
     import zlib  # noqa: PLC0415 - as above
 
-    return (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, LookupError, OSError)
+    return (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        OSError,
+    )
 
 
 def _members(file: EvidenceFile, member: str, note: Note) -> Iterator[bytes]:
@@ -216,7 +294,7 @@ def _members(file: EvidenceFile, member: str, note: Note) -> Iterator[bytes]:
             for name in [member] if member else [one.filename for one in archive.infolist() if not one.is_dir()]:
                 with archive.open(name) as stream:
                     yield from _of_member(iter(lambda: stream.read(PIECE), b""), note)
-    except _zip_errors() as error:
+    except _archive_errors() as error:
         note(0, f"the zip archive can't be read whole: {error}; what could be read before that is")
 
 
@@ -225,4 +303,4 @@ def _of_member(pieces: Iterator[bytes], note: Note) -> Iterator[bytes]:
     first = next(pieces, b"")
     packing = packing_of(first)
     whole = chain((first,), pieces)
-    yield from _streamed(whole, packing, note) if packing not in {"", "zip"} else whole
+    yield from _streamed(whole, packing, note) if packing not in {"", "zip", "tar"} else whole

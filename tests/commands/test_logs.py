@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import zipfile
 
 import pytest
 
@@ -10,6 +9,7 @@ from kforensics.cli.app import run
 from kforensics.evidence import broker_logs
 from kforensics.evidence.discovery.inputs import LogPlace
 from kforensics.formats.log_lines import scan
+from tests.builders.archives import tarred, zipped
 from tests.conftest import FIXTURES
 
 LINES = """\
@@ -198,14 +198,18 @@ def test_the_answer_stands_before_what_could_not_be_read(tmp_path, capsys):
     assert shown.index("Truncation symptom") < shown.index("Files") < shown.index("not read: ")
 
 
-def test_each_log_in_an_archive_counts_with_its_own_node(tmp_path, capsys):
+@pytest.mark.parametrize("name", ["bundle.zip", "bundle.tar", "bundle.tar.gz", "bundle.tgz"])
+def test_each_log_in_an_archive_counts_with_its_own_node(name, tmp_path, capsys):
     line = "[2026-03-01 10:00:00,123] INFO [KafkaServer id={}] started (kafka.server.KafkaServer)\n"
-    with zipfile.ZipFile(tmp_path / "bundle.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("README", "what support sent")
-        archive.writestr("broker-1/server.log", line.format(1) * 3)
-        archive.writestr("broker-2/server.log.1.gz", gzip.compress(line.format(2).encode()))
+    logs = {
+        "README": b"what support sent",
+        "broker-1/server.log": line.format(1).encode() * 3,
+        "broker-2/server.log.1.gz": gzip.compress(line.format(2).encode()),
+    }
+    archive = zipped(*logs.items()) if name.endswith("zip") else tarred(*logs.items())
+    (tmp_path / name).write_bytes(gzip.compress(archive) if name.endswith("gz") else archive)
 
-    code, shown = shown_of(capsys, str(tmp_path / "bundle.zip"))
+    code, shown = shown_of(capsys, str(tmp_path / name))
 
     assert code == 0
     assert "All 4 known lines of 2 files" in shown

@@ -1,5 +1,6 @@
 """The inputs that the paths on a command line name: one input a node, with its identity, all of its log directories, and what lies beside them."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -601,7 +602,7 @@ class LogPlace(NamedTuple):
     """The path relative to the input; `.` where the input is the file."""
     input: int
     member: str = ""
-    """The file in it that is meant, where it is a zip of several."""
+    """The file in it that is meant, where it is a zip or a tar of several."""
 
     @property
     def name(self) -> str:
@@ -635,9 +636,12 @@ def find_logs(inputs: Inputs) -> list[LogPlace]:
     return [one for place in places for one in _in_archive(place)]
 
 
+_ARCHIVE = re.compile(r"\.(zip|tar(\.\w+)?|t(gz|bz2?|xz|zst))$", re.IGNORECASE)
+
+
 def _in_archive(place: LogPlace) -> list[LogPlace]:
-    """Return the files in a zip, where it has several; else the file."""
-    if place.location.suffix.lower() != ".zip":
+    """Return the files in a zip or a tar, where it has several; else the file."""
+    if _ARCHIVE.search(place.location.name) is None:
         return [place]
     try:
         with open_evidence(place.location) as file:

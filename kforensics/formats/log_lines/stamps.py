@@ -40,7 +40,7 @@ _MONTHS = {
     for begin in begins.split()
 }
 """The months by the letters with which they begin, in the languages that are written most."""
-_MONTHS_BEGIN = b"|".join(sorted(_MONTHS, key=lambda begin: -len(begin)))
+_MONTHS_BEGIN = b"|".join(sorted(_MONTHS, reverse=True))  # longer ones first
 _MONTH = rb"(?i:" + _MONTHS_BEGIN + rb")[a-z\x80-\xff]{0,7}\.?"
 _MONTH_BEGUN = re.compile(_MONTHS_BEGIN)
 _ZONES = {
