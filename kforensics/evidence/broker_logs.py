@@ -308,7 +308,12 @@ def _sample(head: bytes) -> str:
 
 
 def silence_of(file: LogFile) -> Problem | None:
-    """Return that no line of a file is known, with one of them."""
+    """Return that no line of a file is known, or none has a time that is, with one of them."""
+    if file.events and file.first_time_ms is Absent.NOT_WRITTEN:
+        clock = next((str(one) for event in file.events if (one := event.fields.get("clock"))), "")
+        lack = "give the day first or the month, and nothing shows which" if "/" in clock else "name no date"
+        words = f"its lines {lack} ({clock}): when they were written is unknown" if clock else "its lines name no time"
+        return Problem(input=file.input, path=file.path, message=words, is_foreign=True, is_silent=True)
     if file.counts or file.not_searched or not file.sample:
         return None
     # Of one that is in no known layout lines are not counted.

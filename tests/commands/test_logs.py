@@ -359,3 +359,21 @@ def test_of_more_events_than_are_kept_the_decisive_ones_stay_and_all_are_counted
     assert file.node_id == 3
     kept = [str(event.kind) for event in file.events]
     assert kept.count("truncation") == 30
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        ("03/01/2024 10:00:00", "give the day first or the month, and nothing shows which (03/01/2024 10:00:00)"),
+        ("10:00:00.123", "name no date (10:00:00.123)"),
+        ("", "name no time"),
+    ],
+)
+def test_what_shows_no_time_is_said(time, words, tmp_path, capsys):
+    (tmp_path / "server.log").write_text(
+        f"{time} INFO [Log partition=t-0, dir=/d] Truncating to offset 7 (kafka.log.Log)\n"
+    )
+
+    _, shown = shown_of(capsys, str(tmp_path))
+
+    assert f"CAN'T TELL What {tmp_path}/server.log says: its lines {words}" in shown

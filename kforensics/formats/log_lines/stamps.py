@@ -238,10 +238,10 @@ def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
     if latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
         changed = dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC)
         year = changed.year - (latest > ((changed + dt.timedelta(days=1)).month, 31))
-    return Layout(year, _is_day_first(first))
+    return Layout(year, _is_day_first(first, changed_ms))
 
 
-def _is_day_first(dates: list[tuple[int, int, int]]) -> bool | None:
+def _is_day_first(dates: list[tuple[int, int, int]], changed_ms: int | None) -> bool | None:
     if any(one > 12 for one, _, _ in dates):
         return True
     if any(two > 12 for _, two, _ in dates):
@@ -250,6 +250,12 @@ def _is_day_first(dates: list[tuple[int, int, int]]) -> bool | None:
     # A file holds many days of one month more often than one day of many months.
     if len(days[0]) != len(days[1]):
         return len(days[0]) > len(days[1])
+    if dates and changed_ms is not None:
+        first, second, year = dates[-1]
+        ends = (_day_ms(year, second, first), _day_ms(year, first, second))
+        # No line is written after its file was changed.
+        is_possible = [end is not None and end <= changed_ms + DAY_MS for end in ends]
+        return is_possible[0] if is_possible[0] != is_possible[1] else None
     return None
 
 

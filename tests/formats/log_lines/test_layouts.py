@@ -502,6 +502,16 @@ def test_settings_in_one_line_are_read():
         assert event.fields == READ
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_day_first"), [("2025-01-03", False), ("2025-02-27", False), ("2025-03-01", None)]
+)
+def test_no_line_is_written_after_its_file_was_changed(changed, is_day_first):
+    text = b"1/3/2025 10:00:00 INFO Truncating log t-1 to offset 7.\n"
+    changed_ms = int(dt.datetime.fromisoformat(f"{changed}T12:00:00+00:00").timestamp()) * 1000
+
+    assert layout_of(text, changed_ms=changed_ms).is_day_first is is_day_first
+
+
 def test_no_day_is_taken_from_a_date_that_no_calendar_has():
     found, _ = events_of(b"31.02.2025 21:48:06,950 INFO Truncating log meter.readings-11 to offset 7\n")
 
