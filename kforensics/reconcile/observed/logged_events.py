@@ -1,7 +1,7 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
 import re
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
@@ -108,7 +108,7 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
 
     A file that is being written follows those that were rotated out of it, whatever its times say. Of lines of one time in
     several files of a node, that with which a replica began to follow precedes its truncation. A line that two files of
-    a node hold, as where a container's output lies beside the log, is one.
+    a node hold, as where a container's output lies beside the log or a log was rotated between two copies, is one.
     """
     with_events = [(file, clock) for file, clock in zip(files, clocks, strict=True) if file.events]
     if len(with_events) == 1:
@@ -116,10 +116,11 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
         return LoggedEvents(_item(file, clock, event) for event in file.events)
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
-    for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
+    items = [[_item(file, clock, event) for event in file.events] for file, clock in zip(files, clocks, strict=True)]
+    once = _Once()
+    for at, file in sorted(enumerate(files), key=lambda one: not _is_rotated(one[1])):
         latest = 0 if _is_rotated(file) else rotated.get(log_written(file), -1) + 1
-        for number, event in enumerate(file.events):
-            item = _item(file, clock, event)
+        for number, item in enumerate(once.of_file(items[at])):
             # A clock that jumps back must not change the order of a file's lines.
             latest = max(latest, item.time_ms) if isinstance(item.time_ms, int) else latest
             keyed.append((latest, at, number, item))
@@ -128,27 +129,29 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     followed: _Followed = {}
     for time_ms, tied in groupby(keyed, itemgetter(0)):
         by_file = [[item for *_, item in one] for _, one in groupby(tied, itemgetter(1))]
-        ordered.extend(_Tie(time_ms, _once(by_file) if len(by_file) > 1 else by_file, followed).lines())
+        ordered.extend(_Tie(time_ms, by_file, followed).lines())
     return LoggedEvents(ordered)
 
 
-def _once(files: Sequence[Sequence[LoggedEvent]]) -> list[list[LoggedEvent]]:
-    """Return the lines of one time without those that a file before holds; one that a file holds twice was written twice."""
-    met: Counter[Hashable] = Counter()
-    kept = []
-    for file in files:
-        own = Counter[Hashable]()
-        new = []
-        for item in file:
-            event = item.event
-            said = item.node_id, item.time_ms, event.row, event.topic_partition, frozenset(event.fields.items())
-            own[said] += 1
-            is_known = isinstance(item.node_id, int) and isinstance(item.time_ms, int)
-            if not is_known or own[said] > met[said]:
-                new.append(item)
-        met |= own
-        kept.append(new)
-    return [one for one in kept if one]
+class _Once:
+    """Lines without those that a file before holds, too; one that a file holds twice was written twice."""
+
+    def __init__(self) -> None:
+        self._met: defaultdict[Hashable, list[LogEvent]] = defaultdict(list)
+
+    def of_file(self, items: Sequence[LoggedEvent]) -> list[LoggedEvent]:
+        own: defaultdict[Hashable, list[LogEvent]] = defaultdict(list)
+        kept = []
+        for item in items:
+            place = item.node_id, item.time_ms, item.event.row, item.event.topic_partition
+            own[place].append(item.event)
+            met = self._met.get(place, ()) if isinstance(item.node_id, int) and isinstance(item.time_ms, int) else ()
+            times = (sum(one.fields == item.event.fields for one in events) for events in (own[place], met))
+            if not met or next(times) > next(times):
+                kept.append((place, item))
+        for place, item in kept:
+            self._met[place].append(item.event)
+        return [item for _, item in kept]
 
 
 def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:

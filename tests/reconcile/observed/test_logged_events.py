@@ -1,5 +1,6 @@
 """All events of a case: those of some kinds, found by their places, and what the lines of each node reach from and to."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,15 @@ def test_a_rotated_file_is_of_its_log_whatever_it_is_compressed_by(ending, tmp_p
     assert rotated is not None
 
     assert log_written(current) == log_written(rotated)
+
+
+def test_lines_that_a_log_and_the_one_rotated_out_of_it_both_hold_are_one(tmp_path):
+    lines = LINES.splitlines(keepends=True)
+    (tmp_path / "server.log.1").write_text("".join(lines[:3]))
+    (tmp_path / "server.log").write_text("".join(lines[1:]))
+    files = [file for name in ("server.log", "server.log.1") if (file := read_log(tmp_path, name)) is not None]
+    files = [replace(file, node_id=7) for file in files]
+
+    events = order_events(files, [Clock(shift_ms=0, source="assumed")] * 2)
+
+    assert [Absent.NOT_WRITTEN, 7, 5, Absent.NOT_WRITTEN] == [item.event.number("offset") for item in events]
