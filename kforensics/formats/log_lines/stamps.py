@@ -40,9 +40,8 @@ _MONTHS = {
     for begin in begins.split()
 }
 """The months by the letters with which they begin, in the languages that are written most."""
-_MONTHS_BEGIN = b"|".join(sorted(_MONTHS, reverse=True))  # longer ones first
-_MONTH = rb"(?i:" + _MONTHS_BEGIN + rb")[a-z\x80-\xff]{0,7}\.?"
-_MONTH_BEGUN = re.compile(_MONTHS_BEGIN)
+_MONTH = rb"[A-Za-z][A-Za-z\x80-\xff]{2,9}\.?"
+_MONTH_BEGUN = re.compile(b"|".join(sorted(_MONTHS, reverse=True)))  # longer ones first
 _ZONES = {
     **dict.fromkeys((b"Z", b"UTC", b"GMT", b"WET"), 0),
     **dict.fromkeys((b"CET", b"WEST"), 60),
@@ -176,6 +175,8 @@ def _stamp(text: bytes, clock: re.Match[bytes]) -> Stamp | None:
     number = int(month) if month.isdigit() else _month(month.lower())
     day = int(before[f"day{suffix}"])
     written = before[f"year{suffix}"] or (clock["year"] or b"").strip()
+    if not number:
+        return Stamp(clock.start(), end, None, clock_ms, zone)
     if not written:
         return Stamp(before.start(), end, None, clock_ms, zone, month_day=(number, day))
     day_ms = _day_ms(int(written), number, day)
