@@ -85,15 +85,7 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
 class _Piece(InputPartition):  # type: ignore[misc]
     task: LogDirTask | None
     rows: list[Mapping[str, Any]]
-    problems: list[Problem]
-
-    def __init__(
-        self, task: LogDirTask | None, rows: list[Mapping[str, Any]], problems: Sequence[Problem] = ()
-    ) -> None:
-        super().__init__(None)
-        self.task = task
-        self.rows = rows
-        self.problems = list(problems)
+    problems: Sequence[Problem] = ()
 
 
 class KforensicsReader(DataSourceReader):  # type: ignore[misc]

@@ -16,6 +16,7 @@ import pyarrow.dataset as pd
 from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
+from kforensics.evidence.plain import to_plain
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
@@ -126,15 +127,14 @@ def list_fleet(
     if not tasks:
         return ()
     slices = min(len(tasks), 1_000)
-    work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
+    work = functools.partial(_list_here, tuple(tasks), tables, options)
     spark = session()
     context = _context(spark)
     words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
     stage = Stage(name="plan", tasks=slices)
     with errors_of_tasks(tables), watch_tasks(context, stage, Counters(None), progress, words):
-        found = _of_each(spark, slices, slices, work, "array<string>")
-    totals = [LogDirTotals(**json.loads(one)) for own in found for one in own]
-    return tuple(sorted(totals, key=lambda one: one.number))
+        found = _of_each(spark, len(tasks), slices, work, "string")
+    return tuple(sorted((LogDirTotals(**json.loads(one)) for one in found), key=lambda one: one.number))
 
 
 def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
@@ -248,10 +248,8 @@ def errors_of_tasks(tables: Tables) -> Iterator[None]:
         raise
 
 
-def _list_slice(tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: Ask, number: int) -> list[str]:
-    from kforensics.evidence.plain import to_plain
-
-    return [json.dumps(to_plain(LogDirLister(task, options).listed(tables))) for task in tasks[number::slices]]
+def _list_here(tasks: tuple[LogDirTask, ...], tables: Tables, options: Ask, number: int) -> str:
+    return json.dumps(to_plain(LogDirLister(tasks[number], options).listed(tables)))
 
 
 def scan_and_judge(

@@ -107,16 +107,6 @@ class StoragePath(ForeignPath):
         return scheme, authority, f"/{rest}" if rest else ""
 
     @property
-    def scheme(self) -> str:
-        """The scheme of the URI."""
-        return self._pieces()[0]
-
-    @property
-    def authority(self) -> str:
-        """The bucket, container or name node, without options."""
-        return self._pieces()[1].partition("?")[0]
-
-    @property
     def options(self) -> Options:
         """The options of the storage, credentials among them."""
         return MappingProxyType(_options.get(self._pieces()[1].partition("?")[2], {}))
