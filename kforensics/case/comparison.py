@@ -85,6 +85,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
         odd_ones=tuple(one._replace(view=view(one.view)) for one in report.odd_ones),
         sole_holders=holders(report.sole_holders),
         unassigned_holders=holders(report.unassigned_holders),
+        recovered=holders(report.recovered),
     )
 
 

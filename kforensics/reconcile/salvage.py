@@ -456,8 +456,10 @@ class BestCopies:
         leader_at = next((at for at, copy in enumerate(self.copies) if copy is self.leader), None)
         taken, of_leader = _Taken(), _Taken()
         of_labels: dict[int, _Taken] = {}
-        if leader_at is not None:
-            taken.remember(tables[leader_at])
+        if leader_at is not None and self.leader is not None:
+            # What start-up recovery discards of the leader's log is not held by it any more.
+            its = tables[leader_at]
+            taken.remember(its[its["base_offset"] < self.leader.view.log_end_offset])
         for one, number in here:
             for at, rows in enumerate(tables):
                 if not len(rows) or _place(self.copies[at]) not in one.holders:

@@ -1,12 +1,14 @@
 """Commands that are asked about the same evidence agree, and what is added to it makes none calmer."""
 
 import json
+import re
 import shutil
 
 import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import explain as module
+from tests.conftest import FIXTURES
 
 FINAL = "snapshots/99-final"
 
@@ -299,3 +301,52 @@ def test_what_happened_is_asked_of_the_partitions_alone_that_give_reason_for_it(
 
     assert answer["headline"].startswith("At least 15 offsets of clicks-1 and trades-0 were truncated")
     assert [sorted(map(str, one)) for one in asked] == [["clicks-1", "trades-0"]]
+
+
+@pytest.mark.parametrize(
+    ("position", "recovered", "in_all", "also"),
+    [
+        (200, 43, 56, "Also orders-0: recovery will discard records that no other log holds."),
+        (15_000, 29, 49, "Recovery will discard 29 committed records more there, behind damage."),
+    ],
+)
+def test_damage_takes_no_committed_record_behind_it_out_of_the_count(
+    say, tmp_path, capsys, position, recovered, in_all, also
+):
+    given = shutil.copytree(FIXTURES / "unclean-election", tmp_path / "given")
+    log = given / "broker-1" / "orders-0" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[position : position + 60] = bytes(60)
+    log.write_bytes(content)
+
+    run(["triage", str(given), "--format", "json"])
+    first = json.loads(capsys.readouterr().out)
+    _, compared = say("diff", given, "--topic", "orders", "--partition", "0")
+    _, explained = say("explain", given)
+    _, predicted = say("predict", given)
+    _, saved = say("salvage", "--what", "at-risk", given, "-o", tmp_path / "saved")
+
+    assert [(row["at_risk"], row["maybe_at_risk"], row["lost"]) for row in first["topics"]] == [(in_all, 0, 0)]
+    assert also in first["answer"]["headline"]
+    assert re.search(rf"[Rr]ecovery .*will discard {recovered} committed records", compared["headline"])
+    assert f"{in_all} committed records of orders (3 partitions) are only on broker 1" in explained["headline"]
+    (alone,) = re.findall(r"discards \d+ records of 1 log: .*, (\d+) kept in no other log", predicted["headline"])
+    assert int(alone) >= recovered, "what can't be read is among them"
+    assert saved["headline"].startswith(
+        f"{in_all} of {in_all} records at risk of orders-0, orders-1 and orders-2 saved"
+    )
+
+
+def test_records_that_a_damaged_leader_discards_and_others_hold_are_saved_as_at_risk(say, tmp_path, capsys):
+    given = shutil.copytree(FIXTURES / "unclean-election", tmp_path / "given")
+    log = given / "broker-3" / "orders-3" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[2781:2789] = bytes(8)
+    log.write_bytes(content)
+
+    run(["triage", str(given), "--format", "json"])
+    first = json.loads(capsys.readouterr().out)
+    _, saved = say("salvage", "--what", "at-risk", given, "--plan")
+
+    assert [row["at_risk"] for row in first["topics"]] == [130]
+    assert saved["headline"].startswith("130 of 130 records at risk")

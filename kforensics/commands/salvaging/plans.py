@@ -194,14 +194,7 @@ def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
-    for one in report.replicas:
-        # Sound batches behind damage, which recovery discards at the start.
-        last = max((s.last_offset for s in one.view.replica.segments if isinstance(s.last_offset, int)), default=-1)
-        if one.view.truncated_by_recovery is not None and last >= one.view.log_end_offset:
-            offsets = OffsetRange(one.view.log_end_offset, last)
-            place = frozenset({(one.view.replica.input, one.view.replica.path)})
-            yield Wanted(offsets=offsets, leader_epoch=None, holders=place, committed="unknown")
-    for holder in (*report.sole_holders, *report.unassigned_holders):
+    for holder in (*report.sole_holders, *report.unassigned_holders, *report.recovered):
         yield from _runs(holder.view.replica, holder.runs)
     for choice in (*report.costly_elections, *report.empty_elections):
         for view, truncation in choice.truncations:

@@ -18,7 +18,7 @@ from kforensics.findings.concern import ConcernKind
 from kforensics.findings.rules.quorum import quorum_words
 from kforensics.protocol.loading.node import UNREGISTERED, Fate, Refusal
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedLog
+from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedLog, committed_words
 from kforensics.words import counted, form, joined_by_and, listed, utc_words, with_place
 
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
@@ -250,7 +250,7 @@ def _lost(found: PredictedCluster, version: str) -> str:
     certain = sum(log.lost.certain for log in found.losing)
     only = sum(log.lost.only_here for log in found.losing)
     partitions = len({(log.input, log.path) for log in found.losing})
-    committed = f"{certain:,} committed" if certain else "none known to be committed"
+    committed = committed_words(certain, records)
     kept = f"{only:,} kept in no other log given" if only else "all kept in other logs given"
     return f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {committed}, {kept}."
 

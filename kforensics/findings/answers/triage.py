@@ -4,7 +4,7 @@ Each sentence is one that a command answers for; the order of `STATES["triage"]`
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
@@ -122,8 +122,7 @@ def _row(
     since = [one for one in losses if any(not each.is_final and each.input in present for each in one.held_by)]
     certain_since = sum(one.records for one in since if one.was_committed == "certain")
     possible_since = sum(one.records for one in since if one.was_committed == "possible")
-    certain = max((one.certain for one in risky), default=0)
-    possible = max((one.possible for one in risky), default=0)
+    certain, possible = _most(risky, lambda one: one.certain), _most(risky, lambda one: one.possible)
     at_risk = max(certain - certain_since, 0)
     maybe_at_risk = max(possible - possible_since - max(certain_since - certain, 0), 0)
     counted_risks = [one for one in risky if (one.certain or one.possible) and (at_risk or maybe_at_risk)]
@@ -153,6 +152,12 @@ def _risks(incident: PartitionIncident | None, judged: JudgedPartition | None) -
     for one in () if judged is None else judged.concerns:
         if one.state in _HARM and not (is_set_aside and one.kind is ConcernKind.OUTSIDE):
             yield one
+
+
+def _most(risky: Sequence[Concern], count: Callable[[Concern], int]) -> int:
+    """Return how many records are at risk: concerns may be about the same ones, but for what recovery discards, which no other one counts."""
+    recovered = sum(count(one) for one in risky if one.kind is ConcernKind.RECOVERY)
+    return recovered + max((count(one) for one in risky if one.kind is not ConcernKind.RECOVERY), default=0)
 
 
 def set_aside_owners(incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition]) -> tuple[str, ...]:

@@ -154,7 +154,14 @@ def _discard_words(found: Concerns, items: Items) -> str:
         return f"if {guess.leader} leads, which is guessed, {what}. The guess rests on this: {reason}."
     if found.state is State.AT_RISK:
         also = f" (and {possible:,} possibly committed)" if possible else ""
-        return f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
+        named = {partition for partition, _ in items}
+        behind = [item for item in found.of(ConcernKind.RECOVERY, *_RISKY) if item[0] in named]
+        # Of other partitions it is a concern that is named by itself.
+        more = records_of(sum_of(behind, "certain"), sum_of(behind, "possible"))
+        return (
+            f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
+            + (f" Recovery will discard {more} more there, behind damage." if behind else "")
+        )
     will = " may" if certain else once
     return f"{owners}{will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."
 
@@ -528,27 +535,26 @@ WORDS[ConcernKind.GONE] = ConcernWords(
 
 @AT_RISK
 def _recovery(compared: Compared) -> Iterator[Concern]:
-    if not all(one.view.replica.is_log_known for one in compared.report.replicas):
-        return  # what recovery discards may be in the log that could not be read
-    for one in compared.live:
-        view = one.view
-        if view.truncated_by_recovery is None:
-            continue
-        before = view.replica.lineage.log_end_offset
-        held = max((other.view.log_end_offset for other in compared.live if other is not one), default=0)
-        if before > max(held, view.log_end_offset):
-            records = before - max(held, view.log_end_offset)
-            yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.RECOVERY, (view,), records=records)
+    report, counts = compared.report, compared.report.recovered_counts
+    if counts is not None and (counts.certain or counts.possible):
+        state = State.AT_RISK if counts.certain and compared.is_whole else State.MAYBE_AT_RISK
+        yield compared.concern(state, ConcernKind.RECOVERY, (one.view for one in report.recovered), counts)
+
+
+def _recovery_words(found: Concerns, items: Items) -> str:
+    records = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+    words = f"recovery at the start of {joined_by_and(owners_of(items))} will discard {records} of {partitions_of(items)} that no other log holds."
+    return f"DATA AT RISK: {words}" if found.state is State.AT_RISK else words
 
 
 def _recovery_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
-    for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, State.MAYBE_AT_RISK)):
+    for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, *_RISKY)):
         yield Step(f"Copy the log of {owner} before it starts", copies_of(paths, items))
 
 
 WORDS[ConcernKind.RECOVERY] = ConcernWords(
-    short="recovery will discard records that no other log reaches",
-    headline="recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
+    short="recovery will discard records that no other log holds",
+    headline=_recovery_words,
     now=_recovery_now,
 )
 

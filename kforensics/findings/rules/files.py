@@ -50,8 +50,8 @@ UNREADABLE_BYTES = Rule(
     "KF101",
     Weight.DAMAGE,
     title="bytes of a log that can't be read",
-    meaning="Brokers do not look at closed segments: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
-    advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica only from one that holds all of it intact.",
+    meaning="Brokers do not look at segments that a start need not scan: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
+    advice="Copy this directory before anything else: a start that scans this segment truncates it here, any other repairs nothing. Replace the replica only from one that holds all of it intact.",
     told_apart_by=ToldApartBy.PLACE,
 )
 

@@ -8,7 +8,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_beside, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_beside, load_log, log_as_it_lies
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import choose_leader
@@ -28,7 +28,9 @@ class LogCopy:
     is_final: bool
     """Whether it is the log as it is now, not out of an earlier snapshot."""
     is_remnant: bool = False
-    """Whether it has only segments that were renamed for deletion."""
+    """Whether no broker will serve it: it has only segments that were renamed for deletion, or `is_unstarted`."""
+    is_unstarted: bool = False
+    """Whether it is a log as it lies before the start of its broker, which discards sound batches of it."""
     has_times: bool = True
     """The times of its files are those of writing; a plain copy has the time of the copying."""
 
@@ -101,6 +103,9 @@ def copies_of(
             known = copies if replica.is_log_known else unread
             view = load_beside(replica, copies[0].view if copies else None)
             known.append(LogCopy(view=view, rank=rank, is_final=is_final))
+            whole = log_as_it_lies(view) if view.truncated_by_recovery is not None else view
+            if whole.log_end_offset > view.log_end_offset and replica.is_log_known:
+                copies.append(LogCopy(view=whole, rank=rank, is_final=is_final, is_remnant=True, is_unstarted=True))
         if replica.deleted_segments:
             # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
             remnant = replace(
@@ -336,7 +341,7 @@ class LogOutline:
     is_final: bool
     """Whether it is the log as it is now, not out of an earlier snapshot."""
     is_remnant: bool
-    """Whether it has only segments that were renamed for deletion."""
+    """Whether no broker will serve it, as of `LogCopy`."""
     state: str
     """`live`, `future`, `stray` or `deleted`, from the directory's name."""
     log_start_offset: int
@@ -350,6 +355,7 @@ class LogOutline:
     """The checkpointed log start: brokers write it down only where the log does not begin with its oldest segment."""
     newest_ms: int | Absent = Absent.UNKNOWN
     """The newest time of its records; unknown where it holds none."""
+    is_unstarted: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -369,6 +375,7 @@ def outline_of(copy: LogCopy) -> LogOutline:
         rank=copy.rank,
         is_final=copy.is_final,
         is_remnant=copy.is_remnant,
+        is_unstarted=copy.is_unstarted,
         state=replica.state,
         log_start_offset=view.log_start_offset,
         log_end_offset=view.log_end_offset,

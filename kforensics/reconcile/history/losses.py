@@ -437,7 +437,7 @@ def holder_of(copy: LogCopy) -> Holder:
         path=replica.path,
         broker_id=replica.broker_id,
         is_final=copy.is_final,
-        in_use=copy.is_in_use,
-        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        in_use=copy.is_in_use or (copy.is_unstarted and copy.is_final and replica.is_live),
+        is_vanishing=copy.is_final and ((copy.is_remnant and not copy.is_unstarted) or replica.state == "deleted"),
         is_stray=copy.is_final and replica.state == "stray",
     )

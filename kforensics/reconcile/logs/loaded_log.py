@@ -193,6 +193,11 @@ def load_log(replica: Replica) -> LoadedLog:
     )
 
 
+def log_as_it_lies(view: LoadedLog) -> LoadedLog:
+    """Return a log as it is before the start of its broker, up to its last sound batch, with what recovery will discard."""
+    return load_log(replace(view.replica, clean_shutdown=True))
+
+
 def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
     """Return replicas of one partition after their brokers have loaded them; what their files say alike is worked out once."""
     loaded: list[LoadedLog] = []

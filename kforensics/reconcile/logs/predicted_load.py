@@ -37,6 +37,13 @@ class DiscardHolder(NamedTuple):
     records: int
 
 
+def committed_words(certain: int, records: int) -> str:
+    """Return how many of some records are known to be committed, in words: high watermarks prove no more than a part."""
+    if not certain:
+        return "none known to be committed"
+    return f"{certain:,} committed" if certain >= records else f"at least {certain:,} committed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRecords:
     """The records that one load of one directory discards."""
@@ -49,6 +56,11 @@ class LostRecords:
     held_by: tuple[DiscardHolder, ...] = ()
     only_here: int = 0
     """Records that no other input holds, or that it discards too."""
+
+    @property
+    def committed(self) -> str:
+        """How many of them are known to be committed, in words."""
+        return committed_words(self.certain, self.records)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

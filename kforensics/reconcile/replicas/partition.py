@@ -15,7 +15,7 @@ from kforensics.reconcile.logs.divergence import (
     Divergence,
     damage_at,
 )
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs, log_as_it_lies
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.observed.leadership import account_of
@@ -242,6 +242,7 @@ class PartitionJudge:
         reports.sort(key=lambda r: (not r.view.replica.is_live, order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
+        recovered = self._recovered(judge) if judge is not None and not unread else []
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -258,6 +259,12 @@ class PartitionJudge:
             electable=electable,
             sole_holders=sole,
             unassigned_holders=unassigned,
+            recovered=tuple(one._replace(view=view) for view, one in recovered),
+            recovered_counts=distinct_counts(
+                [(one.view, one.offsets.first, one.offsets.last + 1) for _, one in recovered], self.compared, judge
+            )
+            if judge is not None and recovered
+            else None,
             unassigned_counts=distinct_counts(
                 [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned], self.compared, judge
             )
@@ -403,6 +410,14 @@ class PartitionJudge:
         views = (*self.outside, *self._aside()) if self.live else ()
         found = (self._sole_holder(view, self.live, judge) for view in views)
         return tuple(one for one in found if one is not None)
+
+    def _recovered(self, judge: CommitJudge) -> list[tuple[LoadedLog, SoleHolder]]:
+        """Return what start-up recovery will discard of sound records that no log holds then, by the log that is left."""
+        lying = [
+            (view, log_as_it_lies(view)) for view in self.live if view.truncated_by_recovery and not self.is_quorum
+        ]
+        found = ((view, self._sole_holder(whole, self.live, judge)) for view, whole in lying)
+        return [(view, one) for view, one in found if one is not None and one.counts.records]
 
     def _sole_holder(self, view: LoadedLog, others: Sequence[LoadedLog], judge: CommitJudge) -> SoleHolder | None:
         found = sole_runs(view, others, self.compared, judge)

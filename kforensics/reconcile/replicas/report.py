@@ -327,6 +327,10 @@ class PartitionReport:
     """Directories outside of the assignment, stray and deleted ones among them, that hold records which no replica holds."""
     unassigned_counts: CommittedCounts | None = None
     """The distinct records that only such directories hold."""
+    recovered: tuple[SoleHolder, ...] = ()
+    """Replicas whose broker's start discards sound records behind damage that no log holds then."""
+    recovered_counts: CommittedCounts | None = None
+    """The distinct records among these."""
     odd_ones: tuple[OddOne, ...] = ()
     """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()

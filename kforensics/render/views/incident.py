@@ -136,7 +136,9 @@ def _lane(
     log: LogOutline, incident: PartitionIncident, elections: Mapping[int, leadership.Election], inputs: Sequence[Input]
 ) -> Lane:
     owner = node_name(log.broker_id, inputs) if isinstance(log.broker_id, int) else "unknown broker"
-    extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
+    extra = "" if log.state == "live" else log.state
+    if log.is_remnant:
+        extra = "before its start" if log.is_unstarted else "deleted files"
     if log.is_final and log.is_live and log.broker_id == incident.leader:
         extra = _leader_mark(incident)
     lost = [loss for loss in incident.losses if _holds(log, loss)]

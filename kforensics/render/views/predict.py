@@ -18,6 +18,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VirtualChange,
     WayOut,
+    committed_words,
 )
 from kforensics.render.blocks import GAP, Block, Chain, Prose, Section, Tone, item
 from kforensics.render.frame import problem_items, who
@@ -151,7 +152,7 @@ def _comes_to(way: WayOut) -> str:
         parts.append(f"after {way.start_count} starts")
     lost = f"{counted(way.records, 'record')} lost"
     parts.append(
-        f"{lost} ({way.certain} committed, {way.only_here} on no other replica given)"
+        f"{lost} ({committed_words(way.certain, way.records)}, {way.only_here} on no other replica given)"
         if way.records
         else "loading discards no record"
     )
@@ -195,9 +196,8 @@ def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> I
         )
     elif log.lost.records:
         held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in log.lost.held_by]
-        committed = f"{log.lost.certain:,} committed" if log.lost.certain else "none known to be committed"
         where = f"; {', '.join(held)}" if held else "; kept on no other replica given"
-        lost = f"{counted(log.lost.records, 'record')} discarded ({committed}){where}"
+        lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.committed}){where}"
         yield Prose(lost, depth=2, tone=Tone.BAD)
     for base, before, after in log.scanned:
         if after < before:
