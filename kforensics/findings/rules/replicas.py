@@ -439,7 +439,7 @@ NO_TOPIC_ID = Rule(
     Weight.NOTE,
     title="a replica without a topic id",
     meaning="partition.metadata is written with the first flush, and not at all before 2.8.",
-    advice="Nothing to do.",
+    advice="Nothing to do where the broker runs, or with ZooKeeper. A start of a KRaft broker since 3.7.1 renames a directory without this file to -stray, and begins an empty log: `kforensics predict` says which.",
     references=("KIP-516",),
 )
 
