@@ -18,8 +18,9 @@ from kforensics.cli.app import run
 from kforensics.cli.fleet import fleet
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound
+from kforensics.evidence import record_lines
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.render.json import document, dump
+from kforensics.render.json import document
 from kforensics.render.json.document import refusal_document
 from kforensics.render.json.schemas import REASONS, schemas
 from kforensics.render.view import View
@@ -347,7 +348,7 @@ def test_lines_that_go_to_the_descriptor_itself_are_held_too(fixtures, monkeypat
     tree = str(fixtures / "unclean-election" / "broker-1" / "orders-0")
     arguments = ["dump", tree, "--records", "--format", "jsonl"]
     assert run(arguments) == 0
-    monkeypatch.setattr(dump, "_NULL", b"-1.5")
+    monkeypatch.setattr(record_lines, "NULL", b"-1.5")
 
     with pytest.raises(SchemaMismatch, match="dump-line"):
         run(arguments)

@@ -189,8 +189,13 @@ def _width(head: bytes) -> int:
 
 
 def _begins_line(line: bytes) -> bool:
-    is_timed = LEVEL.search(line, 0, 60) is not None and bool(stamps_in(line[:40]))
-    return is_timed or not line or is_of_a_stack(line) or common_moment(line, 0) is not None
+    return (
+        not line
+        or line[:1] == b"{"
+        or bool(stamps_in(line[:60]))
+        or is_of_a_stack(line)
+        or common_moment(line, 0) is not None
+    )
 
 
 def _unfolded(found: re.Match[bytes]) -> bytes:
