@@ -242,7 +242,7 @@ class PartitionJudge:
         reports.sort(key=lambda r: (not r.view.replica.is_live, order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
-        recovered = self._recovered(judge) if judge is not None and not unread else []
+        recovered = self._recovered(judge) if judge is not None and not unread else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -259,17 +259,9 @@ class PartitionJudge:
             electable=electable,
             sole_holders=sole,
             unassigned_holders=unassigned,
-            recovered=tuple(one._replace(view=view) for view, one in recovered),
-            recovered_counts=distinct_counts(
-                [(one.view, one.offsets.first, one.offsets.last + 1) for _, one in recovered], self.compared, judge
-            )
-            if judge is not None and recovered
-            else None,
-            unassigned_counts=distinct_counts(
-                [(one.view, one.offsets.first, one.offsets.last + 1) for one in unassigned], self.compared, judge
-            )
-            if judge is not None and unassigned
-            else None,
+            unassigned_counts=self._distinct_counts(unassigned, judge),
+            recovered=recovered,
+            recovered_counts=self._distinct_counts(recovered, judge),
             odd_ones=odd_ones,
             emptied=emptied,
             is_deleted=self.is_deleted,
@@ -411,13 +403,17 @@ class PartitionJudge:
         found = (self._sole_holder(view, self.live, judge) for view in views)
         return tuple(one for one in found if one is not None)
 
-    def _recovered(self, judge: CommitJudge) -> list[tuple[LoadedLog, SoleHolder]]:
-        """Return what start-up recovery will discard of sound records that no log holds then, by the log that is left."""
-        lying = [
-            (view, log_as_it_lies(view)) for view in self.live if view.truncated_by_recovery and not self.is_quorum
-        ]
-        found = ((view, self._sole_holder(whole, self.live, judge)) for view, whole in lying)
-        return [(view, one) for view, one in found if one is not None and one.counts.records]
+    def _recovered(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
+        """Return the logs, as they lie, of which start-up recovery will discard sound records that no log holds then."""
+        recovering = () if self.is_quorum else (one for one in self.live if one.truncated_by_recovery)
+        found = (self._sole_holder(log_as_it_lies(one), self.live, judge) for one in recovering)
+        return tuple(one for one in found if one is not None and one.counts.records)
+
+    def _distinct_counts(self, holders: Sequence[SoleHolder], judge: CommitJudge | None) -> CommittedCounts | None:
+        if judge is None or not holders:
+            return None
+        losses = [(one.view, one.offsets.first, one.offsets.last + 1) for one in holders]
+        return distinct_counts(losses, self.compared, judge)
 
     def _sole_holder(self, view: LoadedLog, others: Sequence[LoadedLog], judge: CommitJudge) -> SoleHolder | None:
         found = sole_runs(view, others, self.compared, judge)
