@@ -16,7 +16,13 @@ from kforensics.evidence.metadata.state import majority, newest_log
 from kforensics.evidence.model import CheckpointValue, GroupCommit, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
+from kforensics.protocol.versions import (
+    NEWEST_FEATURE_LEVELS,
+    KafkaVersion,
+    least_version_of_level,
+    protocols_since,
+    renames_unnamed,
+)
 from kforensics.reconcile.observed.facts import (
     BrokerVersions,
     ClusterFacts,
@@ -175,7 +181,7 @@ def gather_cluster(
 
         quorum = quorum_set_back(histories, inputs, earlier)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
-    versions = logged.versions if logged else {}
+    versions = BrokerVersions(by_broker=logged.versions if logged else {}, at_least=_least_version(newest))
     return Cluster(
         facts=_facts(
             inputs,
@@ -190,9 +196,9 @@ def gather_cluster(
         clocks=logged.clocks if logged else (),
         events=logged.events if logged else (),
         protocol_hints=logged.protocol_hints if logged else {},
-        versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
+        versions=versions,
         possible_protocols=possible_protocols(inputs),
-        given=given_brokers(inputs, places.lost, places.states),
+        given=given_brokers(inputs, places.lost, places.states, versions=versions, history=newest),
         problems=(
             *(one for one in (logged.problems if logged else ()) if not one.is_foreign),
             *(_newer_metadata(newest) if newest else ()),
@@ -330,7 +336,12 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 
 
 def given_brokers(
-    inputs: Inputs, lost: Iterable[LostDirectory] = (), states: Iterable[LogDirState] = ()
+    inputs: Inputs,
+    lost: Iterable[LostDirectory] = (),
+    states: Iterable[LogDirState] = (),
+    *,
+    versions: BrokerVersions,
+    history: "MetadataHistory | None",
 ) -> dict[int, GivenBroker]:
     """Return brokers whose log directories are among the inputs, all directories of one together."""
     other_case: dict[int | Absent, set[TopicPartition]] = {}
@@ -360,10 +371,24 @@ def given_brokers(
             named=named.get(broker, {}),
             other_case=frozenset(other_case.get(broker, ())),
             empty_beside=tuple(sorted(empty.get(broker, ()))),
+            renames_unnamed=any(isinstance(one.meta, MetaProperties) and one.meta.version for one in found)
+            and _renames_unnamed(broker, versions, history),
         )
         for broker, found in directories.items()
         if found
     }
+
+
+def _renames_unnamed(broker: int, versions: BrokerVersions, history: "MetadataHistory | None") -> bool | Absent:
+    """Return whether the release of a broker without ZooKeeper renames directories without a topic id, by its log, else by what it registered with."""
+    if broker in versions.by_broker:
+        return renames_unnamed(versions.by_broker[broker])
+    registered = least_version_of_level(0 if history is None else history.newest_level_of(broker))
+    least = registered or versions.at_least
+    if least is not None and renames_unnamed(least):
+        return True
+    # A level tells 3.7 from 3.6, and not 3.7.1 from 3.7.0.
+    return False if registered is not None and registered < (3, 7) else Absent.UNKNOWN
 
 
 MOST_COMMITS = 256 << 20

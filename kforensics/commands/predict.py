@@ -19,7 +19,6 @@ from kforensics.commands.predicting.cluster import (
     made_empty,
     returning_leaders,
     unseen_leaders,
-    unserved_strays,
 )
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Ahead, Alike, Conditions, Outcomes, what_matters
@@ -524,7 +523,6 @@ class _Nodes:
             unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
             closed=[path for node in self._nodes for path in node.closed()],
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
-            unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             misnamed={place: topic for one in started for place, topic in one.misnamed.items()},
             made_empty={} if is_partial else made_empty(started, self._around),

@@ -210,7 +210,12 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
             protocol_hints=dict(gathered.protocol_hints),
             possible_protocols=gathered.possible_protocols,
             racks=racks,
-            given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), lost),
+            given=given_brokers(
+                Inputs(found=tuple(inputs[number].found for number in members)),
+                lost,
+                versions=gathered.versions,
+                history=history,
+            ),
             assignments=stated,
         ),
         commits_by_partition(highest_commits(_commits_of(fleet, listed))),

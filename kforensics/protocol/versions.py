@@ -156,6 +156,11 @@ def least_version_of_level(level: int) -> KafkaVersion | None:
     return min(parse_version(METADATA_VERSION_LEVELS[min(level, NEWEST_LEVEL)]), NEWEST_KNOWN)
 
 
+def renames_unnamed(version: KafkaVersion) -> bool:
+    """Return whether a start of a broker without ZooKeeper takes a directory without a topic id for a stray and renames it (KAFKA-16814); before, it kept it, and 3.7.0 ended."""
+    return version >= (3, 7, 1)
+
+
 def level_name(level: int) -> str:
     """Return the name of a level of metadata.version in words, such as "4.4-IV2"."""
     name = METADATA_VERSION_LEVELS.get(level)

@@ -218,40 +218,6 @@ def unseen_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) ->
     return UnseenLeaders(logs, records) if logs or unknown else None
 
 
-def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:
-    """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it."""
-    state = surroundings.state
-    anew = [log for node in started if node.begins_metadata_anew for log in node.logs if log.fate is Fate.STRAY]
-    if anew:
-        return frozenset((log.input, log.path) for log in anew)
-    if state is None or not any(node.without_topic_id for node in started):
-        return frozenset()
-    assigned = {(one.topic, one.partition): set(one.replicas) for one in state.partitions.values()}
-    strays: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    holders: dict[tuple[str, int], set[int]] = {}
-    kept: set[tuple[str, int]] = set()
-    for node in started:
-        for log in node.logs:
-            if (
-                isinstance(log.topic, Absent)
-                or isinstance(log.partition, Absent)
-                or isinstance(node.node.node_id, Absent)
-            ):
-                continue
-            name, place = (log.topic, log.partition), (log.input, log.path)
-            if log.fate is Fate.STRAY and place in node.without_topic_id:
-                strays.setdefault(name, []).append(place)
-                holders.setdefault(name, set()).add(node.node.node_id)
-            elif log.fate is not Fate.DELETED and not log.path.endswith(("-future", "-stray")):
-                kept.add(name)
-    return frozenset(
-        place
-        for name, places in strays.items()
-        if name not in kept and name in assigned and assigned[name] <= holders[name]
-        for place in places
-    )
-
-
 def find_order(request: Ask, known: Case | None) -> StartOrder:
     """Return the order that loses least, from what each replica would discard of the others as the leader."""
     from kforensics.commands.comparing import case_of, compare  # noqa: PLC0415 - for `--order` alone

@@ -101,8 +101,6 @@ class NodeStarts:
     problems: tuple[Problem, ...]
     has_unknown_strays: bool
     """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
-    without_topic_id: frozenset[tuple[int, str]]
-    """Input and path of the directories in which no topic id can be read, where it decides what becomes of them."""
     misnamed: Mapping[tuple[int, str], str]
     """By input and path of a directory: the topic whose id it has, where that is not the topic of its name."""
     missing_directories: frozenset[str]
@@ -184,7 +182,6 @@ class NodeStarter:
         self._logs = LogStarts(node, conditions, self._known, outcomes, {} if alike is None else alike, others)
         self._has_others = bool(others)
         self._problems: list[Problem] = []
-        self._without_topic_id: frozenset[tuple[int, str]] = frozenset()
         self._misnamed: Mapping[tuple[int, str], str] = {}
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
@@ -423,7 +420,6 @@ class NodeStarter:
             logs=tuple(logs),
             metadata_log=self._metadata,
             problems=tuple(self._problems),
-            without_topic_id=self._without_topic_id,
             misnamed=self._misnamed,
             # The preview of KRaft, 2.8, looks for no strays.
             has_unknown_strays=self._node.is_kraft
@@ -843,11 +839,6 @@ class NodeStarter:
             )
             for at, one in listed
         ]
-        self._without_topic_id = frozenset(
-            (one.within.input, one.found.path)
-            for (_, one), found in zip(listed, held, strict=True)
-            if isinstance(found.topic_id, Absent)
-        )
         found = fates(held, assigned, node_id, self._asked)
         topics = self._around.state.topics if self._around.state is not None else {}
         self._misnamed = {

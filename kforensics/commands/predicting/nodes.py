@@ -439,9 +439,8 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
     if newer:
         return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
     # A quorum that was begun anew does not know who registered with the former one; copies of that do.
-    level = _supported(history, node.node_id) or max(
-        (_supported(one, node.node_id) for one in around.histories), default=0
-    )
+    known = [] if history is None else [history.newest_level_of(node.node_id)]
+    level = max(known, default=0) or max((one.newest_level_of(node.node_id) for one in around.histories), default=0)
     registered = least_version_of_level(level)
     if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
         release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
@@ -482,7 +481,7 @@ def _newer(
     if history is not None:
         yield from (words for _, words in newer_features(history))
     yield from _newer_records(history)
-    supported = _supported(history, node_id)
+    supported = 0 if history is None else history.newest_level_of(node_id)
     if supported > NEWEST_LEVEL:
         yield f"the metadata.version up to which it registered: {newer_than_known('level', supported, NEWEST_LEVEL)}"
     for one in members:
@@ -515,15 +514,6 @@ def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bo
                 time = event.time_ms if isinstance(event.time_ms, int) else 0
                 named.append((time, at, parse_version(text)))
     return max(named, key=lambda one: one[:2])[2] if named else None
-
-
-def _supported(history: MetadataHistory | None, node_id: int | Absent) -> int:
-    """Return the newest metadata.version that the node's last registration says it supports; 0 where none does."""
-    if history is None or isinstance(node_id, Absent):
-        return 0
-    said = [one.newest_metadata_version for one in history.brokers.get(node_id, ())[-1:]]
-    said += [one.newest_metadata_version for one in history.controllers.get(node_id, ())[-1:]]
-    return max((level for level in said if not isinstance(level, Absent)), default=0)
 
 
 def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> KafkaVersion:

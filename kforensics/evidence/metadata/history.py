@@ -90,6 +90,14 @@ class MetadataHistory:
         """Whether the node votes in the quorum."""
         return self.node_id in self.current_voters
 
+    def newest_level_of(self, node_id: int | Absent) -> int:
+        """Return the newest metadata.version that the node's last registration says it supports; 0 where none does."""
+        if isinstance(node_id, Absent):
+            return 0
+        said = [one.newest_metadata_version for one in self.brokers.get(node_id, ())[-1:]]
+        said += [one.newest_metadata_version for one in self.controllers.get(node_id, ())[-1:]]
+        return max((level for level in said if not isinstance(level, Absent)), default=0)
+
     @property
     def unread_problems(self) -> tuple[Problem, ...]:
         """What of the records is not understood, as the report says it."""

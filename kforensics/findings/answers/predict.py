@@ -182,9 +182,7 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         yield f"; what it truncates of {counted(len(torn), 'log')} is no whole batch"
     strays = [log for log in found.reached if log.fate is Fate.STRAY]
     if strays:
-        unserved = {(log.topic, log.partition) for log in strays if found.is_unserved(log)}
-        none_kept = f", and no replica of {counted(len(unserved), 'partition')} is kept" if unserved else ""
-        yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
+        yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served"
     if found.going:
         yield f"; {_going(found.going)}"
     if found.leaving:
@@ -332,7 +330,7 @@ def _states(found: PredictedCluster) -> Iterator[State]:
             yield State.UNKNOWN
         elif log.lost.records and log.is_deletion_asked:
             yield State.STARTS_AND_REPAIRS
-        elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or found.is_unserved(log):
+        elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or log in found.unserved:
             yield State.LOSES
         else:
             yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
@@ -382,7 +380,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.twice
         or any(isinstance(one.kept_by, Absent) for one in found.leaving)
         or found.without_segment
-        or found.filled_strays
+        or found.open_strays
         or found.quorum
         or found.closed
         or found.disks_say

@@ -10,6 +10,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.set_back import AbsentControllers, QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked
+from kforensics.findings.answers.model import State
 from kforensics.protocol.loading.disk import ENDINGS
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import DUPLICATE, StartResult
@@ -181,8 +182,6 @@ class PredictedCluster:
     """What in log directories owner or mode may close to the broker."""
     without_metadata: Collection[int] = ()
     """Inputs of nodes that are the only voters, and have no metadata log."""
-    unserved: Collection[tuple[int, str]] = ()
-    """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
     misnamed: Mapping[tuple[int, str], str] = field(default_factory=dict)
@@ -279,6 +278,17 @@ class PredictedCluster:
             for log in self.reached
             if log.fate is Fate.STRAY and not log.path.endswith("-future") and _may_hold_records(log)
         ]
+
+    @cached_property
+    def unserved(self) -> list[PredictedLog]:
+        """Those of nodes that begin with empty metadata, and know no topic."""
+        return [log for log in self.filled_strays if log.node in self.without_metadata]
+
+    @cached_property
+    def open_strays(self) -> list[PredictedLog]:
+        """Those of which it is not known whether other replicas hold the same, as no comparison has said it."""
+        is_compared = self.replicas is not None and self.replicas.answer.state is not State.UNKNOWN
+        return [] if is_compared else [log for log in self.filled_strays if log not in self.unserved]
 
     @cached_property
     def brokers_without_logs(self) -> list[Input]:
@@ -385,10 +395,6 @@ class PredictedCluster:
     def path_of(self, log: PredictedLog) -> str:
         """Return the path of a log with that of its input."""
         return f"{self.inputs[log.input].path.rstrip('/')}/{log.path}"
-
-    def is_unserved(self, log: PredictedLog) -> bool:
-        """Whether a log with records becomes a stray, and no replica of its partition is kept."""
-        return log.fate is Fate.STRAY and (log.input, log.path) in self.unserved and _may_hold_records(log)
 
     def without_marker(self) -> tuple[list[str], bool]:
         """Return the nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""

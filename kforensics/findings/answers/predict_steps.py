@@ -164,12 +164,6 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             f"Put {METADATA_TOPIC}-0 back into the log directory of {found.node(one)} before it is started, from a copy or another node: it is the only voter, "
             "begins with empty metadata without it, and serves no log that is here."
         )
-    unserved = [log.path for log in found.reached if found.is_unserved(log)]
-    if unserved and not found.without_metadata:
-        yield (
-            f"Put partition.metadata with the topic id back into {listed(list(dict.fromkeys(unserved)), most=4)} before any broker is started: "
-            "else these partitions begin empty."
-        )
     for start in found.starts:
         refusal = Refusal(str(start.exception), start.reason)
         if refusal.is_of_level:
@@ -550,9 +544,8 @@ def _end_words(end: int | Absent) -> str:
 
 
 def _of_strays(found: PredictedCluster) -> Iterator[str]:
-    held = [log for log in found.filled_strays if not found.is_unserved(log)]
-    if held:
-        shown = [f"{log.path} of {found.node(log.input)}" for log in held]
+    if found.open_strays:
+        shown = [f"{log.path} of {found.node(log.input)}" for log in found.open_strays]
         yield (
             f"Whether another replica holds what is not served any more: {listed(shown, most=4)}. A stray stays on the disk, and may be the last full copy. "
             "diff says what other replicas hold."

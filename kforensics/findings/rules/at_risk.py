@@ -24,7 +24,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.rule import RulesOf
 from kforensics.reconcile.replicas.report import ReplicaReport, SoleHolder, Verdict, WhatIf
 from kforensics.units import TopicPartition
-from kforensics.words import MOST_WORDS, Prohibition, Step, counted, form, joined_by_and, joined_names
+from kforensics.words import MOST_WORDS, Prohibition, Step, counted, form, joined_by_and, joined_names, listed
 
 AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
 WORDS: dict[ConcernKind, ConcernWords] = {}
@@ -36,8 +36,8 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
     report, live = compared.report, compared.live
     has_records = not live or any(one.view.log_end_offset > 0 for one in live)
     end = max((one.view.log_end_offset for one in live), default=0)
-    for one in report.emptied:
-        owners = (f"broker {one.broker_id}",)
+    for one in (*report.emptied, *report.strays):
+        owners, places = (f"broker {one.broker_id}",), () if one.place is None else (one.place,)
         if one.named is not None and (one.named.value > end or not one.is_electable):
             # What every assigned broker lacks is not there to be destroyed any more.
             is_lost = one.named.value > end and compared.is_whole
@@ -54,11 +54,12 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
             yield Concern(state=State.MAYBE_AT_RISK, kind=ConcernKind.EMPTIED, owners=owners, detail=detail)
         elif one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
-            yield Concern(state=state, kind=ConcernKind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
+            kind = ConcernKind.EMPTIED
+            yield Concern(state=state, kind=kind, owners=owners, detail=detail, places=places, is_sole=one.is_sole)
         elif has_records:
             state = State.BEHIND if compared.is_led else State.UNKNOWN
             kind = ConcernKind.BEHIND if compared.is_led else ConcernKind.GONE
-            yield Concern(state=state, kind=kind, owners=owners, detail=one.reason)
+            yield Concern(state=state, kind=kind, owners=owners, detail=one.reason, places=places)
 
 
 def _emptied_words(found: Concerns, items: Items) -> str:
@@ -71,10 +72,15 @@ def _emptied_words(found: Concerns, items: Items) -> str:
     return f"starting {owner}{first} may destroy {count}: {one.detail}."
 
 
-def _emptied_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
+def _emptied_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     for owner, items in found.by_owners(found.of(ConcernKind.EMPTIED, *_RISKY)):
+        unnamed = [f"{paths[at].rstrip('/')}/{path}" for _, one in items for at, path in one.places]
+        if unnamed:
+            cure = f"Put partition.metadata with the topic id, as other replicas and the metadata log have it, back into {listed(unnamed, most=4)}"
+        else:
+            cure = "Give it its former disk back"
         yield Prohibition(
-            f"Do not start {owner}: elected with an empty log, it makes the other replicas discard theirs. Give it its former disk back, or let a broker that holds the records lead first."
+            f"Do not start {owner}: elected with an empty log, it makes the other replicas discard theirs. {cure}, or let a broker that holds the records lead first."
         )
         yield f"The partitions: {names_of(items)}."
 

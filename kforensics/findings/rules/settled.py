@@ -193,6 +193,8 @@ def _behind_words(found: Concerns, items: Items) -> str:
         else "No replica will truncate"
     )
     lack = "lack" if " and " in owners else "lacks"
+    if all(one.places for _, one in items):
+        lack = "will lack"  # once a start has renamed the directory
     if any(tp.topic in METADATA_TOPICS and one.detail for tp, one in items):
         truncates = (
             "No replica will truncate, unless a majority of the voters elects one that lacks uncommitted metadata"

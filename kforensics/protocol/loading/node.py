@@ -13,7 +13,13 @@ from kforensics.damage import Absent
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
 from kforensics.protocol.loading.disk import LARGEST_INT32
-from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level, level_name
+from kforensics.protocol.versions import (
+    METADATA_VERSION_LEVELS,
+    KafkaVersion,
+    least_version_of_level,
+    level_name,
+    renames_unnamed,
+)
 
 FIRST_KRAFT = (2, 8)
 """Before, every broker needs ZooKeeper, and refuses the meta.properties of one that does not."""
@@ -597,7 +603,7 @@ def _fate(
     if version < (3, 7):
         # An exception at the first log without a topic id ends the search: no stray is deleted then.
         return Fate.DELETED if is_stray and not is_any_without_id and one.ending == "" else Fate.KEPT
-    if version < (3, 7, 1):
+    if not renames_unnamed(version):
         if is_any_without_id and one.ending == "":
             return Fate.EXITS if isinstance(one.topic_id, Absent) else Fate.KEPT
         return Fate.STRAY if is_stray and one.ending == "" else Fate.KEPT

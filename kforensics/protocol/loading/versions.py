@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
-from kforensics.protocol.versions import NEWEST_KNOWN, KafkaVersion, epoch_rules_of
+from kforensics.protocol.versions import NEWEST_KNOWN, KafkaVersion, epoch_rules_of, renames_unnamed
 
 OLDEST_MODELLED = KafkaVersion(0, 10)
 FIRST_NOT_MODELLED = KafkaVersion(NEWEST_KNOWN.major, NEWEST_KNOWN.minor + 1)
@@ -304,7 +304,7 @@ def _rules_of(version: KafkaVersion) -> LoadingRules:
         storage_exceptions_end_start=version < (3, 2, 1),
         ignores_remote_index_cache=version >= (3, 5),
         knows_strays=version >= (3, 6),
-        renames_strays_before_load=version >= (3, 7, 1),
+        renames_strays_before_load=renames_unnamed(version),
         default_producer_expiration_ms=86_400_000 if version >= (3, 4) else 604_800_000,
         survives_metadata_dir=version < (3, 7),
         epochs=epoch_rules_of(version),

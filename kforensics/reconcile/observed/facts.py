@@ -125,6 +125,8 @@ class GivenBroker:
     """Partitions that its checkpoints name and whose directory may be one that differs from it in case only."""
     empty_beside: tuple[str, ...] = ()
     """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
+    renames_unnamed: bool | Absent = False
+    """Whether a start of it takes a directory without a topic id for a stray; unknown where it may be of a release that does not yet."""
 
 
 Given = Mapping[int, GivenBroker]

@@ -30,7 +30,7 @@ from kforensics.reconcile.replicas.leader import (
     is_current,
     next_epoch,
 )
-from kforensics.reconcile.replicas.placement import directories_of, possibly_emptied
+from kforensics.reconcile.replicas.placement import becoming_strays, directories_of, possibly_emptied
 from kforensics.reconcile.replicas.report import (
     WORST,
     EmptiedReplica,
@@ -217,6 +217,8 @@ class PartitionJudge:
             else None
         )
         emptied, missing = self._directories()
+        is_led = self.current is not None and not self.is_quorum
+        strays = tuple(becoming_strays(live, self.current, self.given)) if is_led and self.current is not None else ()
         odd_ones: tuple[OddOne, ...] = ()
         sole: tuple[SoleHolder, ...] = ()
         what_if: tuple[WhatIf, ...] = ()
@@ -232,7 +234,7 @@ class PartitionJudge:
             ]
             reports = self._high_watermark_lost(reports, is_whole=not missing and not unread)
             odd_ones = self._odd_ones(reports)
-            choices = LeaderChoices(self, judge, epoch, emptied)
+            choices = LeaderChoices(self, judge, epoch, (*emptied, *strays))
             sole, what_if = choices.nothing_to_lose() or (self._sole_holders(judge), choices.what_if())
             if unread:
                 # They may hold what of those read one alone does: only what follows this very leader is sure.
@@ -264,6 +266,7 @@ class PartitionJudge:
             recovered_counts=self._distinct_counts(recovered, judge),
             odd_ones=odd_ones,
             emptied=emptied,
+            strays=strays,
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,

@@ -1,10 +1,11 @@
 """Where the replicas of a partition should be: its assignment, leaders and racks, and brokers that lack its directory."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.replicas.report import EmptiedReplica, PartitionReport, Verdict, beside, where_is
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -160,6 +161,25 @@ def directories_of(
             )
         )
     return tuple(emptied), tuple(sorted(elsewhere))
+
+
+def becoming_strays(views: Iterable[LoadedLog], state: Leadership, given: Given) -> Iterator[EmptiedReplica]:
+    """Yield the replicas whose directory has no topic id, and whose broker takes it for a stray at its start and begins an empty log."""
+    for view in views:
+        replica, broker = view.replica, view.replica.broker_id
+        if not isinstance(broker, int) or replica.topic_id is not Absent.NOT_WRITTEN or broker not in given:
+            continue
+        renames = given[broker].renames_unnamed
+        if renames is False:
+            continue
+        yield EmptiedReplica(
+            broker_id=broker,
+            is_certain=renames is True,
+            reason="its directory has no partition.metadata (Kafka 3.7.1 and later renames it to -stray)",
+            is_electable=broker in electable_of(state),
+            is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
+            place=(replica.input, replica.path),
+        )
 
 
 def possibly_emptied(

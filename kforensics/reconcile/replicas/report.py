@@ -171,6 +171,8 @@ class EmptiedReplica(NamedTuple):
     """An input shows that it is assigned to its broker; else the broker is given, and one of its log directories may be the one that held it."""
     named: CheckpointValue | None = None
     """The checkpoint that names the partition on that broker, where one does."""
+    place: tuple[int, str] | None = None
+    """Input and path of the directory that a start of the broker takes for a stray; none where it holds none."""
 
 
 def where_is(
@@ -335,6 +337,8 @@ class PartitionReport:
     """Of replicas that differ for good, those that are wrong by damage of their own or by what the others hold; empty where nothing shows it."""
     emptied: tuple[EmptiedReplica, ...] = ()
     """Assigned brokers that are given and hold no directory of the partition."""
+    strays: tuple[EmptiedReplica, ...] = ()
+    """Replicas that the next start of their broker takes for strays."""
     is_deleted: bool = False
     """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
     is_replaced: bool = False

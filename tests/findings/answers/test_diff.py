@@ -311,6 +311,23 @@ def test_an_emptied_disk_of_the_isr_is_an_alarm():
     assert State.BEHIND is partition_state(judged(log(2, 60), log(3, 60), facts=fenced, given={1: emptied}))
 
 
+def test_a_directory_that_a_start_takes_for_a_stray_leaves_its_broker_with_an_empty_log():
+    unnamed = log(1, 60)
+    unnamed = replace(unnamed, topic_id=Absent.NOT_WRITTEN)
+    broker = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, renames_unnamed=True)
+
+    def told(facts, **changes):
+        return answer(judged(unnamed, log(2, 60), log(3, 60), facts=facts, given={1: replace(broker, **changes)}))
+
+    said = told(led(2, {1, 2, 3}))
+    assert State.AT_RISK is said.state
+    assert said.headline.startswith("STARTING BROKER 1 FIRST DESTROYS 1 PARTITION: its directory has no partition.met")
+    assert f"back into disks/broker-1/{unnamed.path}," in said.now[0]
+    assert State.MAYBE_AT_RISK is told(led(2, {1, 2, 3}), renames_unnamed=Absent.UNKNOWN).state
+    assert State.AGREE is told(led(2, {1, 2, 3}), renames_unnamed=False).state
+    assert told(led(2, {2, 3})).headline.endswith("broker 1 will lack records of 1 partition of 1 that others hold.")
+
+
 def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     facts = replace(led(1, {1}), directories={1: frozenset({"one", "two"})})
     half = GivenBroker(broker_id=1, directory_ids=frozenset({"one"}), is_empty=True)
