@@ -1,7 +1,7 @@
 """What an audit says, held against what `diff` says of the same directories.
 
 `python -m tests.audits RECORDINGS...` does so for every snapshot of every recording below the directories: its directories, captures of its nodes, and the
-evidence that `fleet scan` extracts of them; then beside another cluster in one audit, against each in an audit of its own; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
+captures of all their batches; then beside another cluster in one audit, against each in an audit of its own; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
 `--made N` compares N clusters of random histories. One Spark session runs all audits; with `--here` none does, and each task and group is worked on in this process.
 """
 
@@ -21,7 +21,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.comparing import DiffResult, compare
@@ -31,7 +30,6 @@ from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.fleet import auditing, stages
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.auditing import audit
-from kforensics.fleet.commands import run_scan
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
@@ -164,14 +162,13 @@ class Audits:
         shutil.rmtree(out)
         return found
 
-    def of_scans(self, place: Path) -> list[str]:
-        """Where an audit of extracted evidence does not say what an audit of the directories says."""
-        folder = self._work / f"evidence-{next(self._numbers)}"
-        sources = []
+    def of_all_batches(self, place: Path) -> list[str]:
+        """Where an audit of captures with all batches does not say what `diff` says of the directories."""
+        folder = self._work / f"captures-{next(self._numbers)}"
+        folder.mkdir()
         for node in nodes_of(place):
-            run_scan(FleetAsk(paths=(node,), evidence=str(folder / node.name), normal_priority=True))
-            sources.append(folder / node.name)
-        found = self.differences(nodes_of(place), sources)
+            capture(Ask(paths=(node,), out=folder / f"{node.name}.kfc", all_batches=True))
+        found = self.differences(nodes_of(place), [folder])
         shutil.rmtree(folder)
         return found
 
@@ -347,7 +344,7 @@ def comparisons(
     for snapshot in snapshots:
         yield f"{snapshot.name}: directories", partial(audits.differences, [snapshot])
         yield f"{snapshot.name}: captures", partial(audits.of_captures, snapshot)
-        yield f"{snapshot.name}: scans", partial(audits.of_scans, snapshot)
+        yield f"{snapshot.name}: all batches", partial(audits.of_all_batches, snapshot)
     if other is not None and not clusters_of(snapshots[-1]) & {"", *clusters_of(other)}:
         yield f"{snapshots[-1].name}: a second cluster beside", partial(audits.beside, snapshots[-1], other)
     for seed in range(breaks):

@@ -108,7 +108,11 @@ def test_a_reason_is_said_only_of_a_field_that_can_be_null():
 
 def test_every_command_has_one():
     commands = set(COMMANDS)
-    audits = {f"fleet-{command.callback.__name__}" for command in fleet.registered_commands if command.callback}
+    audits = {
+        f"fleet-{command.callback.__name__}"
+        for command in fleet.registered_commands
+        if command.callback and not command.name
+    }
 
     assert set(DOCUMENTS) == commands | audits | {"seal-check", "fleet-comparison"}
     assert {f"kforensics/{name}/2" for name in DOCUMENTS} == {_told_schema(name) for name in DOCUMENTS}

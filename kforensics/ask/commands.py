@@ -250,13 +250,6 @@ COMMANDS = {
         "complete",
         (("A quarter of a year", "kforensics fleet history history --keep 90d"),),
     ),
-    "fleet-scan": Command(
-        "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark.\n\n"
-        "With --out NAME.kfc it is `kforensics capture`. With another --out it takes the capture into that directory, with a row a batch, and where an earlier run left one there, reads only what changed since; `fleet audit` takes the directory, as do all other commands. No keys, no values.\n\n"
-        "Reads at the lowest priority for disk and processor, and continues where it was interrupted. The captures can be brought together from all brokers and given to `fleet audit`.",
-        "unknown complete",
-        (("On a broker", "kforensics fleet scan /var/lib/kafka --out evidence-of-1 --read-rate 50MB/s"),),
-    ),
 }
 """In the order of the help."""
 

@@ -52,15 +52,6 @@ class FleetAsk(Ask):
         metavar="TABLES",
         help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
     )
-    evidence: str | None = option(
-        "--out",
-        "-o",
-        takes="fleet-scan",
-        is_needed=True,
-        metavar="EVIDENCE",
-        help="With the ending .kfc a capture, as `kforensics capture` writes it. Else a directory, outside of the data, for what is extracted; "
-        "where an earlier scan wrote to it, only what has changed is read.",
-    )
     history_tables: str | None = option(
         "--history",
         takes="fleet-audit",
@@ -179,14 +170,9 @@ class FleetAsk(Ask):
         takes="fleet-audit fleet-history",
         help="Take the lock of an audit that was killed, or ended otherwise without releasing it; an audit that runs keeps it.",
     )
-    digests_only: bool = switch(
-        "--digests-only",
-        takes="fleet-scan",
-        help="Write rows of batches only where a truncation can still happen: the capture is smaller, but an audit can't show which older batches differ.",
-    )
     storage: Mapping[str, str] = option(
         "--storage-option",
-        takes="fleet-audit fleet-report fleet-trend fleet-history fleet-scan",
+        takes="fleet-audit fleet-report fleet-trend fleet-history",
         name="storage_option",
         default={},
         metavar="NAME=VALUE",

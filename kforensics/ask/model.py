@@ -59,7 +59,6 @@ class Ask:
             "logs": "[PATH]...",
             "salvage": "[PATH]...",
             "seal": "[PATH]...",
-            "fleet-scan": "DIR...",
         },
         help={
             "": "Data directories, parents of several of them, partition directories, or single files.",
@@ -68,7 +67,6 @@ class Ask:
             "logs": "Log files, or directories of them.",
             "salvage": "Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
             "capture": "Data directories of one node, parents of some, and directories of its log files and server.properties.",
-            "fleet-scan": "Data directories of this broker, or parents of them.",
             "seal": "Directories or files to seal, whatever is in them. With --check: the same in the same order, or none to look where they were sealed.",
         },
     )
@@ -435,7 +433,7 @@ class Ask:
     )
     normal_priority: bool = switch(
         "--normal-priority",
-        takes="capture fleet-scan",
+        takes="capture",
         help="Read at normal priority; without it the broker comes first for disk and processor.",
     )
 
@@ -523,7 +521,7 @@ class Ask:
     )
     keep_going: bool = switch(
         "--keep-going",
-        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
+        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture fleet-audit",
         help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
     )
     jobs: int | None = option(
@@ -537,7 +535,7 @@ class Ask:
     )
     read_rate: int | None = option(
         "--read-rate",
-        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",
+        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal",
         metavar="RATE",
         read=parse_rate,
         help="Read no faster than this, such as 50MB/s, in one process: for the disks of a live broker.",

@@ -75,7 +75,7 @@ def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> An
         if len(paths) > 1:
             raise TypeError("simulate takes one scenario")
         return ask_of(command, {**named, "scenario": (*paths, None)[0]})
-    if command.startswith("fleet-") and command != "fleet-scan":
+    if command.startswith("fleet-"):
         return ask_of(command, {**_places(command, paths), **named})
     ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
     if not (ask.paths or ask.images or ask.check or ask.line):

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -12,8 +11,7 @@ import typer
 from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.command import Output, question
 from kforensics.cli.help import ShortHelpOption, epilog_of, help_of
-from kforensics.cli.own import interrupted_by_signals, take
-from kforensics.errors import UsageError
+from kforensics.cli.own import capture, interrupted_by_signals
 from kforensics.render.emit import OutputFormat
 from kforensics.words import byte_count, counted
 
@@ -87,34 +85,9 @@ def _finish(output: Output, result: "Result[Any]") -> NoReturn:
     output.finish(result)
 
 
-@question("fleet-scan")
-def scan(output: Output, ask: FleetAsk) -> None:
-    """Extract what is asked for, or take a capture where the output has the name of one."""
-    from kforensics.commands.capture import names_a_capture
-
-    assert ask.evidence is not None
-    if names_a_capture(ask.evidence):
-        if ask.digests_only:
-            raise UsageError(
-                "a capture has rows of batches only where a truncation can still happen: leave out --digests-only"
-            )
-        from dataclasses import replace
-
-        take(output._replace(command="capture"), replace(ask, out=Path(ask.evidence)))
-        return
-    sys.stderr.write("kforensics fleet scan is the old name of kforensics capture\n")
-    from kforensics.fleet.commands import run_scan
-    from kforensics.fleet.storage import require_pyarrow
-
-    output.check(())
-    require_pyarrow()
-    with output.progress() as progress:
-        result = run_scan(ask, progress)
-    output.finish(result)
-
-
-for _command in (audit, report, trend, history, scan):
+for _command in (audit, report, trend, history):
     fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)
+fleet.command("scan", help="Save the evidence of a broker for an audit: the old name of `kforensics capture`.")(capture)
 
 
 @contextmanager

@@ -28,7 +28,6 @@ from kforensics.findings.answers.copies import capture_answer
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.beside_broker import lower_priority
-from kforensics.source.capture_file import ENDING
 from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from kforensics.commands.redaction.pseudonyms import Pseudonyms
 
 
-__all__ = ["CaptureReport", "WrittenCapture", "names_a_capture", "resume_path", "run"]
+__all__ = ["CaptureReport", "WrittenCapture", "resume_path", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +165,6 @@ def _require_possible(request: Ask, pseudonyms: "Pseudonyms | None") -> None:
         raise UsageError("--with-tail takes records of users along as they are: it does not go with --redact")
     if request.earlier_captures:
         raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
-
-
-def names_a_capture(out: str) -> bool:
-    """Return whether an output has the name of a capture."""
-    return out.endswith(ENDING)
 
 
 def _redaction(

@@ -250,18 +250,3 @@ class TrimmedHistory:
     removed_files: int
     oldest_ms: int
     """When the oldest audit that is left began."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanResult:
-    """The counts of what `fleet scan` extracted of a broker's disks."""
-
-    inputs: tuple[Input, ...]
-    findings: tuple[Finding, ...]
-    problems: tuple[Problem, ...]
-    replicas: int
-    segments: int
-    read_bytes: int
-    reused_segments: int
-    evidence: str
-    evidence_bytes: int

@@ -4,7 +4,7 @@ result = kforensics.fleet.audit(spark, "/mnt/broker-*", history="/mnt/audits")
 result.to_spark("changes")        # any table of the audit as a DataFrame, or `to_arrow`
 """
 
-_FUNCTIONS = ("audit", "history", "report", "scan", "trend")
+_FUNCTIONS = ("audit", "history", "report", "trend")
 __all__ = [*_FUNCTIONS]  # noqa: PLE0604 - names, too
 
 

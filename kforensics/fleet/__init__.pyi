@@ -64,16 +64,6 @@ def report(
     storage_option: Mapping[str, str] = ...,
 ) -> Audited[Any]:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
-def scan(
-    *paths: AnyPaths,
-    normal_priority: bool = ...,
-    keep_going: bool = ...,
-    read_rate: Any | None = ...,
-    out: str | None = ...,
-    digests_only: bool = ...,
-    storage_option: Mapping[str, str] = ...,
-) -> Answered[Any]:
-    """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark."""
 def trend(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,

@@ -1,32 +1,25 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache, wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
-from kforensics.case.processes import Progress, paced
 from kforensics.case.wanted import not_there
-from kforensics.commands.capture import CaptureReport, names_a_capture
-from kforensics.commands.capture import run as capture
-from kforensics.commands.outside import check_new_file, check_outside
+from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Body, Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, KforensicsError, UsageError
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, find_inputs, why_not_compared
-from kforensics.evidence.model import Problem
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, history_answer, scan_answer, trend_answer
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, history_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, TrimmedHistory
 from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
@@ -54,11 +47,7 @@ def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
         return run_report(request) if request.since is None else run_comparison(request)
     if command == "fleet-trend":
         return run_trend(request)
-    if command == "fleet-history":
-        return run_history(request)
-    if request.evidence is not None and names_a_capture(request.evidence):
-        return capture(replace(request, out=Path(request.evidence)))
-    return run_scan(request)
+    return run_history(request)
 
 
 def _steadily(run: Callable[[FleetAsk], Result[Body]]) -> Callable[[FleetAsk], Result[Body]]:
@@ -323,97 +312,6 @@ def run_history(request: FleetAsk) -> Result[TrimmedHistory]:
     with _named_errors(place):
         found = trim_history(Tables(place), request.keep_days, take_over=request.take_over)
     return Result(command="fleet history", body=found, concluded=Conclusion(answer=history_answer(found)))
-
-
-def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[ScanResult]:
-    """Extract the evidence of a broker's own disks, without talking to the broker."""
-    check_options(request.storage)
-    place = parse_location(str(request.evidence), request.storage)
-    with _named_errors(place):
-        found = _scan_nodes(request, place, progress)
-    if not isinstance(place, StoragePath):
-        found = replace(found, evidence=str(request.evidence))  # as it was named: nothing of it travels
-    return Result(
-        command="fleet scan",
-        inputs=found.inputs,
-        body=found,
-        concluded=Conclusion(answer=scan_answer(found), findings=found.findings, problems=found.problems),
-    )
-
-
-def _scan_nodes(request: FleetAsk, place: Path, progress: Progress | None) -> ScanResult:
-    """Take a capture of each node; what did not change since the one that is there is not read again."""
-    check_outside(place, request.paths)
-    nodes, loose = _nodes(request)
-    taken = [_taken(request, paths, place, name, progress) for name, paths in sorted(nodes.items())]
-    problems: list[Problem] = []
-    first = 0
-    for one in taken:
-        problems += [replace(problem, input=problem.input + first) for problem in one.problems]
-        first += len(one.inputs)
-    words = "nothing says of which node it is: name it with the directories of its node alone"
-    problems += [Problem(input=0, path=WHOLE_INPUT, message=f"{path}: {words}") for path in loose]
-    written = [one.body.capture for one in taken]
-    known = [one for one in written if not isinstance(one, Absent)]
-    return ScanResult(
-        inputs=tuple(described for one in taken for described in one.inputs),
-        findings=(),
-        problems=tuple(problems),
-        replicas=sum(one.replicas for one in known),
-        segments=sum(one.segments for one in known),
-        read_bytes=sum(one.read_bytes for one in known),
-        reused_segments=sum(one.reused_segments for one in known),
-        evidence=str(place),
-        evidence_bytes=sum(one.bytes for one in known),
-    )
-
-
-def _nodes(request: FleetAsk) -> tuple[dict[str, tuple[Path, ...]], tuple[Path, ...]]:
-    """Return the paths of each node by the name of its capture, and those of which no node is known beside several."""
-    found = find_inputs(request.paths, with_server_logs=True, why_not=why_not_compared, keep_going=request.keep_going)
-    nodes: dict[str, tuple[Path, ...]] = {}
-    loose: list[Path] = []
-    for one in found.found:
-        number = one.described.broker_id
-        if isinstance(number, Absent):
-            loose.append(one.root)
-        else:
-            nodes[f"node-{number}.kfc"] = (*nodes.get(f"node-{number}.kfc", ()), one.root)
-    if len(nodes) < 2:  # what is of no node is of the only one
-        return {next(iter(nodes), "node.kfc"): request.paths}, ()
-    return nodes, tuple(loose)
-
-
-def _taken(
-    request: FleetAsk, paths: Sequence[Path], place: Path, name: str, progress: Progress | None
-) -> Result[CaptureReport]:
-    def taken(out: Path, earlier: Path) -> Result[CaptureReport]:
-        asked = replace(
-            request,
-            paths=tuple(paths),
-            out=out,
-            earlier_captures=(earlier,) if earlier.exists() else (),
-            all_batches=not request.digests_only,
-        )
-        return capture(paced(asked), progress, lowest_priority=not request.normal_priority)
-
-    if isinstance(place, StoragePath):
-        from kforensics.fleet.tables import Tables
-
-        with TemporaryDirectory(prefix="kforensics-scan-") as scratch:
-            local = Path(scratch, name)
-            result = taken(local, Path(scratch, "none"))
-            tables = Tables(place)
-            tables.create(["."])
-            with tables.stream(name) as target, local.open("rb") as source:
-                shutil.copyfileobj(source, target)
-        return result
-    place.mkdir(parents=True, exist_ok=True)
-    final, partial = place / name, place / f".{name}"
-    partial.unlink(missing_ok=True)
-    result = taken(partial, final)
-    partial.replace(final)
-    return result
 
 
 def _summary(

@@ -115,7 +115,6 @@ SHAPES: dict[str, Shape] = {
     ),
     "fleet trend": Shape("fleet:trend", "audits", "fleet:TREND"),
     "fleet history": Shape("fleet:history", "", "fleet:HISTORY"),
-    "fleet scan": Shape("fleet:scan", "", "fleet:SCAN"),
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""
 

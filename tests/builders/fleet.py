@@ -11,7 +11,6 @@ from kforensics.findings.fleet_summary import (
     FleetSummary,
     LeaderShare,
     PartitionLine,
-    ScanResult,
     TrendLine,
     TrimmedHistory,
 )
@@ -187,20 +186,4 @@ def trimmed_history(word=""):
         trimmed_audits=(f"audit-0{word}",),
         removed_files=9,
         oldest_ms=1_700_086_400_000,
-    )
-
-
-def fleet_scan(word=""):
-    """What was taken of a broker's disks."""
-    summary = fleet_summary(word)
-    return ScanResult(
-        inputs=summary.inputs,
-        findings=summary.findings,
-        problems=summary.problems,
-        replicas=3,
-        segments=4,
-        read_bytes=5_000,
-        reused_segments=0,
-        evidence=f"evidence{word}",
-        evidence_bytes=700,
     )

@@ -5,8 +5,8 @@ from kforensics.ask.model import Ask
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands import capture, groups, logs, predict, salvage, simulate, trace, transactions
 from kforensics.commands.result import Conclusion, Result
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, history_answer, scan_answer, trend_answer
-from tests.builders.fleet import fleet_comparison, fleet_scan, fleet_summary, fleet_trend, trimmed_history
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, history_answer, trend_answer
+from tests.builders.fleet import fleet_comparison, fleet_summary, fleet_trend, trimmed_history
 from tests.conftest import FIXTURES
 
 CLUSTER = FIXTURES / "unclean-election"
@@ -61,6 +61,5 @@ RESULTS = {
     "fleet comparison": lambda _: _of_fleet("fleet comparison", fleet_comparison(), comparison_answer),
     "fleet trend": lambda _: _of_fleet("fleet trend", fleet_trend(), trend_answer),
     "fleet history": lambda _: _of_fleet("fleet history", trimmed_history(), history_answer),
-    "fleet scan": lambda _: _of_fleet("fleet scan", fleet_scan(), scan_answer),
 }
 """By the kind of result: makes one, with a directory to write into."""

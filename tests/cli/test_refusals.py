@@ -26,9 +26,8 @@ COMMANDS = {
     "trace": ("trace", "--topic", "orders", "--offset", "5"),
     "salvage": ("salvage",),
     "capture": ("capture",),
-    "fleet scan": ("fleet", "scan"),
 }
-WRITING = {"salvage": "out", "capture": "node.kfc", "fleet scan": "evidence"}
+WRITING = {"salvage": "out", "capture": "node.kfc"}
 JUDGED_TOGETHER = ("diff", "explain", "explain --before", "metadata", "predict", "groups", "transactions", "trace")
 
 

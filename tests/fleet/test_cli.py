@@ -15,29 +15,12 @@ def snapshot(incident):
     return incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
 
 
-def test_scan(snapshot, tmp_path, capsys):
-    arguments = ["fleet", "scan", str(snapshot / "broker-2"), "--out", str(tmp_path / "e"), "--read-rate", "1GB/s"]
-
-    assert 0 == run([*arguments, "--normal-priority"])
-    assert capsys.readouterr().out.startswith("7 replicas with 6 segments extracted: ")
-    assert 0 == run([*arguments, "--normal-priority", "--format", "json"])
-    document = json.loads(capsys.readouterr().out)
-    assert ("kforensics/fleet-scan/2", 7) == (document["schema"], document["replicas"])
-    assert 2 == run([*arguments[:-1], "soon"])
-    assert 3 == run(["fleet", "scan", str(tmp_path / "none"), "--out", str(tmp_path / "f"), "--normal-priority"])
-
-
 def test_scan_is_the_old_name_of_capture(snapshot, tmp_path, capsys):
     out = tmp_path / "broker-2.kfc"
 
     assert 0 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", str(out), "--normal-priority"])
     assert capsys.readouterr().out.startswith("broker-2.kfc has the evidence of node 2.")
     assert document("ls", [out]) == document("ls", [take([snapshot / "broker-2"], tmp_path / "own.kfc")])
-    assert 2 == run(["fleet", "scan", str(snapshot), "--out", str(tmp_path / "two.kfc"), "--normal-priority"])
-    assert 2 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", "x.kfc", "--digests-only"])
-    capsys.readouterr()
-    assert 0 == run(["fleet", "scan", str(snapshot / "broker-2"), "--out", str(tmp_path / "e"), "--normal-priority"])
-    assert "the old name of kforensics capture" in capsys.readouterr().err
 
 
 @pytest.mark.spark

@@ -10,7 +10,6 @@ from kforensics.findings.fleet_summary import (
     DiskDamage,
     FleetSummary,
     LeaderShare,
-    ScanResult,
     TrendLine,
 )
 from kforensics.fleet.schemas import AUDIT_COLUMNS, AUDIT_TABLES, CHANGES, REPLACED, TABLES
@@ -49,6 +48,5 @@ def test_every_field_of_the_documents_is_documented():
     }
     assert {one.name for one in fields(AuditComparison)} <= told["fleet report --since"]
     assert {one.name for one in (*fields(AuditTrend), *fields(TrendLine))} - told["fleet trend"] == {"lines"}
-    assert {one.name for one in fields(ScanResult)} - own <= told["fleet scan"]
     for part in (BrokerHealth, DiskDamage, LeaderShare):
         assert {one.name for one in fields(part)} <= told["fleet audit"]

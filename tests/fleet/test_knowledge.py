@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-import kforensics.fleet
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.comparing import compare
@@ -85,13 +84,11 @@ def test_commits_of_groups_are_read_once_whatever_the_number_of_tasks(audit_here
 
 def test_commits_in_captures_are_known_to_every_group(audit_here, cluster, plain, tmp_path, opened):
     for number in (1, 2, 3):
-        kforensics.fleet.scan(
-            cluster / f"broker-{number}", out=tmp_path / "evidence" / str(number), normal_priority=True
-        )
+        capture(Ask(paths=(cluster / f"broker-{number}",), out=tmp_path / f"{number}.kfc"))
     opened.clear()
 
     options = Ask(leader=2)
-    tables = audit_here(tmp_path / "evidence" / "*", groups=7, options=options)
+    tables = audit_here(tmp_path / "*.kfc", groups=7, options=options)
 
     assert {0, 1, 2, 3} == proven(tables)
     assert of_diff(cluster, options, plain) == of_audit(tables, plain)

@@ -26,7 +26,7 @@ def history(tmp_path):
 
 
 def test_functions_are_those_of_the_command_line():
-    assert {"audit", "history", "report", "scan", "trend"} == set(kforensics.fleet.__all__)
+    assert {"audit", "history", "report", "trend"} == set(kforensics.fleet.__all__)
     taken = set(inspect.signature(kforensics.fleet.audit).parameters)
     assert {"paths", "out", "history", "fail_on", "session", "storage_option", "depth", "topics"} <= taken
     assert "session" not in inspect.signature(kforensics.fleet.report).parameters
@@ -141,13 +141,3 @@ def test_places_are_not_changed_and_errors_are_those_of_the_package(tmp_path, mo
         kforensics.fleet.trend()
     with pytest.raises(kforensics.EvidenceError):
         kforensics.fleet.report(tmp_path / "none")
-
-
-def test_evidence_is_extracted_and_taken_as_a_capture(tmp_path):
-    node(tmp_path / "broker-1", 1)
-
-    assert (
-        2 == kforensics.fleet.scan(tmp_path / "broker-1", out=tmp_path / "evidence", normal_priority=True).body.replicas
-    )
-    taken = kforensics.fleet.scan(tmp_path / "broker-1", out=tmp_path / "broker-1.kfc", normal_priority=True)
-    assert "capture" == taken.command

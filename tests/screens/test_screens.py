@@ -92,7 +92,6 @@ SCREENS = {
         (UNCLEAN, "simulate hw-loss --protocol hw"),
         (UNCLEAN, "simulate --explore kip-101 --invariant WeakIsr"),
     ],
-    "fleet": [(name, f"fleet scan {FINAL} --normal-priority -o facts") for name in (UNCLEAN, CALM, LOSS)],
 }
 WIDE = {
     "triage",

@@ -7,7 +7,7 @@ from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_del
 from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, TrimmedHistory
 from kforensics.findings.rules.directories import (
     FUTURE_BELOW_START,
     IN_TWO_LOG_DIRECTORIES,
@@ -17,7 +17,7 @@ from kforensics.findings.rules.directories import (
 from kforensics.findings.rules.quorum import with_quorum
 from kforensics.findings.rules.settled import BELOW_THE_ENDS
 from kforensics.units import Depth
-from kforensics.words import byte_count, counted, form, utc_text
+from kforensics.words import counted, form, utc_text
 
 _GRAVE = ("critical", "error", "warning")
 
@@ -100,24 +100,6 @@ def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
         state=State.UNKNOWN if answer.state in CALM_OF_DIFF else answer.state,
         headline=f"Incomplete: {answer.headline}",
         unknown=(unread, *answer.unknown),
-    )
-
-
-def scan_answer(result: ScanResult) -> Answer:
-    """Return the answer to what was extracted."""
-    reused = f", {counted(result.reused_segments, 'segment')} as before" if result.reused_segments else ""
-    grave = sum(one.is_grave for one in result.findings)
-    return Answer(
-        state=State.UNKNOWN if result.problems else State.COMPLETE,
-        headline=f"{counted(result.replicas, 'replica')} with {counted(result.segments, 'segment')} extracted: "
-        f"{byte_count(result.read_bytes)} read{reused}, {byte_count(result.evidence_bytes)} written"
-        + (f"; {counted(grave, 'finding')} to look at." if grave else "."),
-        later=(
-            f"Bring {result.evidence} together with that of the other brokers and give all to `kforensics fleet audit`.",
-        ),
-        unknown=(f"{counted(len(result.problems), 'thing')} could not be read (listed below).",)
-        if result.problems
-        else (),
     )
 
 

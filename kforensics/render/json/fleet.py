@@ -13,7 +13,6 @@ from kforensics.findings.fleet_summary import (
     AuditComparison,
     AuditTrend,
     FleetSummary,
-    ScanResult,
     TrendLine,
     TrimmedHistory,
 )
@@ -110,12 +109,6 @@ COMPARISON = Document(
         **own("problem_count limits"),
     },
     command="fleet comparison",
-)
-SCAN = Document(
-    "fleet-scan",
-    ScanResult,
-    own("replicas segments read_bytes reused_segments evidence evidence_bytes"),
-    command="fleet scan",
 )
 HISTORY = Document(
     "fleet-history",

@@ -19,7 +19,6 @@ from kforensics.findings.fleet_summary import (
     BrokerHealth,
     FleetSummary,
     PartitionLine,
-    ScanResult,
     TrendLine,
     TrimmedHistory,
 )
@@ -35,7 +34,6 @@ from kforensics.render.blocks import (
     FactsForm,
     Prose,
     Section,
-    Steps,
     Table,
     Tone,
     item,
@@ -649,23 +647,3 @@ def history(result: Result[TrimmedHistory], view: View) -> Iterator[Block]:
     """Yield the audits that were removed, where they are asked for."""
     if view.verbose or view.page:
         yield from (item(f"removed: {one}") for one in result.body.trimmed_audits)
-
-
-# ---------------------------------------------------------------- what `fleet scan` took
-
-
-def scan(result: Result[ScanResult], view: View) -> Iterator[Block]:
-    """Yield what is wrong with single logs, and what to do with the evidence."""
-    found = result.body
-    if view.page:
-        figures = [("replicas", f"{found.replicas:,}"), ("segments", f"{found.segments:,}")]
-        figures += [("read", byte_count(found.read_bytes)), ("written", byte_count(found.evidence_bytes))]
-        yield Facts(name="At a glance", form=FactsForm.FIGURES, rows=[(*one, Tone.PLAIN) for one in figures])
-        yield Section(title="Evidence taken", anchor="taken")
-        yield Prose(f"It is in {found.evidence}. An audit of the fleet reads it in place of the broker's disks:")
-        yield Steps([command_line(["kforensics", "fleet", "audit", found.evidence, "--out", "TABLES"])])
-        return
-    for one in result.findings:
-        if one.is_grave:
-            yield item(f"{one.code} {one.severity}: {one.statement}")
-    yield from problem_items(result.problems, result.inputs, view)
