@@ -296,18 +296,10 @@ class LogEvent(NamedTuple):
 
 
 class LineCensus(NamedTuple):
-    """The number of lines, of those that are events, and of those with each sort of damage."""
+    """The number of lines, and of those that are events."""
 
     lines: int = 0
     events: int = 0
-    unmatched: int = 0
-    """The number of messages that begin like an event and continue differently: other or incomplete messages, texts of unknown versions."""
-    not_utf8: int = 0
-    with_nul: int = 0
-    """The number of lines with NUL bytes, as a power failure leaves them."""
-    over_long: int = 0
-    torn_end: int = 0
-    """1 if the last line has no line end."""
 
     def plus(self, other: "LineCensus") -> "LineCensus":
         """Return the sum of both counts."""

@@ -82,7 +82,6 @@ _MOST_NUL_LINES = 64
 _FIRST_SAMPLED = 4_000
 
 _LINE_END = 0x0A
-_NOT_ASCII = 0x80
 WINDOW_LENGTH = 1 << 22
 """The bytes that are searched at once."""
 _SAME_LIMIT = 1 << 12
@@ -165,7 +164,7 @@ def scan_log(
         result = _Window(whole, position, line, layout, named, counted | counted_now()).scan()
         position += len(whole)
         line += result.census.lines
-        yield result._replace(census=result.census.plus(LineCensus(lines=1, torn_end=1))) if is_torn else result
+        yield result._replace(census=result.census.plus(LineCensus(lines=1))) if is_torn else result
 
 
 def _windows(chunks: Iterable[bytes], encoding: Encoding | None) -> Iterator[tuple[bytes, Encoding, bool]]:
@@ -227,8 +226,6 @@ class _Window:
         self._firsts: dict[LogEventKind, int] = {}
         """The first event of each kind that is only counted."""
         self._zones: Counter[int] = Counter()
-        self._near = np.zeros(len(self._starts) + 1, np.bool_)
-        """Lines with the beginning of a known message."""
         self._known = np.zeros(len(self._starts) + 1, np.bool_)
         """Lines with a message that is known."""
         self._same: dict[bytes, int] = {}
@@ -292,7 +289,7 @@ class _Window:
         for event, times in self._repeats.items():
             moment = line_moment(self._line(self._lasts[event]))
             self._events[event] = self._events[event]._replace(repeats=times, last_time_ms=moment.time_ms)
-        census = self._census(len(self._events) + sum(self._repeats.values()))
+        census = LineCensus(len(self._ends), len(self._events) + sum(self._repeats.values()))
         return LogWindow(tuple(self._events), census, self._zones, self._unknown(), self._nul_lines())
 
     def _read_all(self, positions: NDArray[np.intp], lines: NDArray[np.intp], wanted: NDArray[np.bool_]) -> None:
@@ -326,7 +323,6 @@ class _Window:
         numbers[lates < 0] = _OPEN
         groups, kinds = _groups(self._counted)
         of_lines = groups[numbers]
-        self._near[lines[of_lines == _WITHOUT]] = True
         is_open = of_lines == _OPEN
         counted: dict[LogEventKind, NDArray[np.intp]] = {}
         for number in np.flatnonzero(np.bincount(of_lines[of_lines >= 0])).tolist():
@@ -441,7 +437,6 @@ class _Window:
         found = plain_message(rest, position - rest_start)
         message = found.message
         if message is None:
-            self._near[line] = True
             return False
         self._known[line] = True
         is_words = common is None and _EXCEPTION_BEFORE.search(text, start, position) is not None
@@ -489,7 +484,6 @@ class _Window:
     def _add_known(self, known: "_Plain", line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
         message = known.message
         if message is None:
-            self._near[line] = True
             return
         kind = message.row.section.kind
         if kind in self._counted and self._count(kind, line):
@@ -780,7 +774,6 @@ class _Window:
         if found is None and stack:
             found = find_message_in(stack.replace(b"\n", b" "))
         if found is None:
-            self._near[line] = True
             return
         self._known[line] = True
         level = _level_in(found.before[-400:])
@@ -856,21 +849,11 @@ class _Window:
         """Return the numbers, from 0 in the window, of lines with NUL bytes."""
         if b"\x00" not in self._text:
             return np.zeros(0, np.intp)
-        return _lines_with(np.frombuffer(self._text, np.uint8) == 0, self._ends)
+        # A regular expression that looks back would be quadratic in long lines.
+        return distinct(np.searchsorted(self._ends, np.flatnonzero(np.frombuffer(self._text, np.uint8) == 0)))
 
     def _nul_lines(self) -> tuple[int, ...]:
         return tuple((self._with_nul()[-_MOST_NUL_LINES:] + self._first_line).tolist())
-
-    def _census(self, events: int) -> LineCensus:
-        content = np.frombuffer(self._text, np.uint8)
-        return LineCensus(
-            lines=len(self._ends),
-            events=events,
-            unmatched=int(np.count_nonzero(self._near & ~self._known)),
-            not_utf8=0 if _is_utf8(self._text) else _not_utf8_lines(self._text, content, self._ends),
-            with_nul=len(self._with_nul()),
-            over_long=int(len(self._ends) == 0 and len(self._text) >= LINE_LENGTH_LIMIT),
-        )
 
 
 _SHAPE_NOISE = re.compile(rb"\[[^\]]*\][:,]?|\([\w$.]+\) *$|[\w.$]+:\d+ - |^[\s:|-]+")
@@ -941,28 +924,3 @@ def _level_in(text: bytes) -> str:
         level = found[0]
     name = (level or b"").decode()
     return {"WARNING": "WARN", "SEVERE": "ERROR"}.get(name, name)
-
-
-def _not_utf8_lines(window: bytes, content: NDArray[np.uint8], line_ends: NDArray[np.intp]) -> int:
-    bounds = np.concatenate(([0], line_ends + 1, [len(window)]))
-    lines = _lines_with(content >= _NOT_ASCII, line_ends)
-    return sum(
-        1
-        for start, end in zip(bounds[lines].tolist(), bounds[lines + 1].tolist(), strict=True)
-        if not _is_utf8(window[start:end])
-    )
-
-
-def _lines_with(flags: NDArray[np.bool_], line_ends: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the numbers, from 0, of the lines in which a byte is flagged; a regular expression that looks back would be quadratic in long lines."""
-    return distinct(np.searchsorted(line_ends, np.flatnonzero(flags)))
-
-
-def _is_utf8(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
