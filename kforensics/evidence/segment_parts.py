@@ -137,13 +137,13 @@ def _walked_in_parts(file: EvidenceFile, parts: list[Part], keep: Keep, jobs: in
 
 def _walk_part(path: Path, keep: Keep, part: Part, progress: Progress) -> tuple[Extent, BatchTable] | None:
     kept: list[BatchTable] = []
-    extent = Extent(part.start, part.start, None, None, None, None, lacks_epochs=False)
+    extent = empty_extent(part.start)
     try:
         with open_evidence(path) as file:
             for window in walk_segment(file, level=Level.CRC, start=part.start, end=part.end):
                 if window.damage:
                     return None
-                extent = _extended(extent, window.batches, window.span.end)
+                extent = extended(extent, window.batches, window.span.end)
                 kept.append(keep(window.batches))
                 if sum(map(len, kept)) > MOST_SENT:
                     return None
@@ -153,7 +153,13 @@ def _walk_part(path: Path, keep: Keep, part: Part, progress: Progress) -> tuple[
     return extent, np.concatenate(kept) if kept else empty_batches()
 
 
-def _extended(extent: Extent, batches: BatchTable, stop: int) -> Extent:
+def empty_extent(start: int) -> Extent:
+    """Return the extent of a part of which nothing was walked yet."""
+    return Extent(start, start, None, None, None, None, lacks_epochs=False)
+
+
+def extended(extent: Extent, batches: BatchTable, stop: int) -> Extent:
+    """Return the extent with the batches that follow, up to a position."""
     if not len(batches):
         return extent._replace(stop=stop)
     last, epochs = int(batches["last_offset"].max()), batches["partition_leader_epoch"]

@@ -19,7 +19,8 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import RowSpool, SpooledTable
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
-from kforensics.evidence.replica.segments import Part, ScannedPart, joined, parts_of, scan_part
+from kforensics.evidence.replica.segments import ScannedPart, joined, parts_of, scan_part
+from kforensics.evidence.segment_parts import Part
 from kforensics.findings.answers.model import State
 from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.numbers import distinct
@@ -312,16 +313,12 @@ def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) 
     """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
     files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
     most = -(-2 * jobs // max(len(files), 1))  # a few large files are read in parts, each by another process
-    each = (
-        (at, part)
-        for at, path in files
-        for part in parts_of(places[at], path, most) or [Part(path=path, start=0, end=None)]
-    )
-    parts = [(number, at, part) for number, (at, part) in enumerate(each)]
+    each = ((at, path, part) for at, path in files for part in parts_of(places[at], path, most))
+    parts = list(enumerate(each))
     found: dict[tuple[int, str], list[_Scanned | None]] = {}
     results = spread(_scan_part, (places, spool), parts, jobs=jobs)
-    for (_, at, part), scanned in zip(parts, results, strict=True):
-        found.setdefault((at, part.path), []).append(scanned)
+    for (_, (at, path, _)), scanned in zip(parts, results, strict=True):
+        found.setdefault((at, path), []).append(scanned)
     segments: dict[tuple[int, str], Segment] = {}
     for (at, path), scans in found.items():
         segment = _joined(places[at], path, scans, spool)
@@ -330,9 +327,11 @@ def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) 
     return segments
 
 
-def _scan_part(given: tuple[Sequence[PartitionPlace], RowSpool | None], task: tuple[int, int, Part]) -> _Scanned | None:
-    (places, spool), (number, at, part) = given, task
-    scanned = scan_part(places[at], part)
+def _scan_part(
+    given: tuple[Sequence[PartitionPlace], RowSpool | None], task: tuple[int, tuple[int, str, Part]]
+) -> _Scanned | None:
+    (places, spool), (number, (at, path, part)) = given, task
+    scanned = scan_part(places[at], path, part)
     if scanned is None:
         return None
     summary = scanned.summary

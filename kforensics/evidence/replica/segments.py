@@ -12,7 +12,7 @@ from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, NO_DIGESTS, Segment
-from kforensics.evidence.segment_parts import SMALLEST_PART, parts_of_file
+from kforensics.evidence.segment_parts import SMALLEST_PART, Extent, Part, empty_extent, extended, parts_of_file
 from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable, empty_batches
 from kforensics.formats.primitives.numbers import distinct
 from kforensics.formats.primitives.word_buffer import SegmentBytes
@@ -102,8 +102,6 @@ class SegmentSummary:
         """The offset behind the last batch that lacks records."""
         self.gap_below = 0
         """The offset behind the last offsets that no batch has, where no damage explains it."""
-        self.lacks_epochs = False
-        """Whether a sound batch has no leader epoch."""
         self.longest_batch = 0
         self.first_bad: int | None = None
         self.epochs: list[EpochEntry] = []
@@ -139,7 +137,6 @@ class SegmentSummary:
         self.magics.update(distinct(sound["magic"]).tolist())
         self.max_timestamp = max(self.max_timestamp, int(sound["max_timestamp"].max()))
         self._add_epochs(sound)
-        self.lacks_epochs |= bool((sound["partition_leader_epoch"] < 0).any())
         self.digests.append(digest_batches(sound))
         if self.kept + len(sound) <= KEPT_BATCHES:
             self.tables.append(sound.copy())
@@ -175,18 +172,6 @@ class SegmentSummary:
             if not self.epochs or self.epochs[-1].leader_epoch != epoch:
                 self.epochs.append(EpochEntry(epoch, int(with_epoch["base_offset"][at])))
 
-    def is_followed_by(self, other: "SegmentSummary") -> bool:
-        """Return whether batches of magic 2 that were read on their own follow these, as one pass would find without any damage."""
-        if isinstance(self.last_offset, Absent) or isinstance(other.first_offset, Absent):
-            return False
-        if self.damage or other.damage or self.magics != {2} or other.magics != {2}:
-            return False
-        has_epochs = bool(self.epochs or other.epochs)
-        if has_epochs and (self.lacks_epochs or other.lacks_epochs):
-            return False
-        is_above = not has_epochs or other.epochs[0].leader_epoch >= self.epochs[-1].leader_epoch
-        return is_above and other.first_offset > self.last_offset
-
     def extend(self, other: "SegmentSummary") -> None:
         """Add what was read behind these batches."""
         if not isinstance(self.last_offset, Absent) and not isinstance(other.first_offset, Absent):
@@ -202,7 +187,6 @@ class SegmentSummary:
         self.longest_batch = max(self.longest_batch, other.longest_batch)
         self.is_thinned |= other.is_thinned
         self.thinned_below = max(self.thinned_below, other.thinned_below)
-        self.lacks_epochs |= other.lacks_epochs
         self.magics |= other.magics
         self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
         is_same = bool(self.epochs and other.epochs) and self.epochs[-1].leader_epoch == other.epochs[0].leader_epoch
@@ -298,82 +282,64 @@ _MAGIC = BATCH_HEADER.position_of("magic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part of a segment that is to be scanned."""
-
-    path: str
-    """Of the segment, relative to its input."""
-    start: int
-    end: int | None
-    """None for the end of the file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedPart:
     """What a scan of a part found."""
 
     summary: SegmentSummary
-    start: int
-    stop: int
-    """Where the next batch begins."""
+    extent: Extent
     size: int
     mtime_ns: int
     changed: bool
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds batches of magic 2 and no damage, which parts before and behind it would explain."""
+        return self.summary.magics == {2} and not self.summary.damage
+
 
 def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
-    """Return a segment in parts of about the same length; in none where it can't be read, is short, or is of an older format than batches of magic 2."""
+    """Return a segment in parts of about the same length; in one where it can't be read, is short, or is of an older format than batches of magic 2."""
     try:
         with open_below(place.state.root, path) as file:
             count = min(count, file.size // SMALLEST_PART)
-            if count < 2 or not file.is_of_the_system or file.read(0, BATCH_HEADER.length)[_MAGIC] != 2:
-                return []
-            base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
-            lowest = base_offset if isinstance(base_offset, int) else None
-            parts = parts_of_file(file, length=file.size, base_offset=lowest, count=count)
+            if count > 1 and file.is_of_the_system and file.read(0, BATCH_HEADER.length)[_MAGIC] == 2:
+                return parts_of_file(file, length=file.size, base_offset=_base_of(path), count=count)
     except EvidenceError:
-        return []
-    return [Part(path=path, start=one.start, end=one.end) for one in parts]
+        pass  # it is met again, and named, where the segment is scanned
+    return [Part(0, None)]
 
 
-def scan_part(place: PartitionPlace, part: Part) -> ScannedPart | None:
-    """Return what a part of a segment holds, none where it can't be read."""
-    base_offset = parse_file_name(part.path.rpartition("/")[2]).base_offset
+def _base_of(path: str) -> int:
+    base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
     assert isinstance(base_offset, int)
-    summary = SegmentSummary(base_offset)
-    stop = part.start
+    return base_offset
+
+
+def scan_part(place: PartitionPlace, path: str, part: Part) -> ScannedPart | None:
+    """Return what a part of a segment holds, none where it can't be read."""
+    summary, extent = SegmentSummary(_base_of(path)), empty_extent(part.start)
     try:
-        with open_below(place.state.root, part.path) as file:
+        with open_below(place.state.root, path) as file:
             if not file.is_of_the_system:
                 return None
             for window in walk_segment(file, level=Level.CRC, start=part.start, end=part.end):
                 summary.add(window.batches, window.damage, window.record_count)
-                stop = window.span.end
+                extent = extended(extent, window.batches, window.span.end)
             return ScannedPart(
-                summary=summary,
-                start=part.start,
-                stop=stop,
-                size=file.size,
-                mtime_ns=file.mtime_ns,
-                changed=file.changed(),
+                summary=summary, extent=extent, size=file.size, mtime_ns=file.mtime_ns, changed=file.changed()
             )
     except EvidenceError:
         return None
 
 
-def joined(path: str, parts: Sequence[ScannedPart | None]) -> Segment | None:
-    """Return the parts of a segment in their order as one scan of it; none where one could not be read, or only a scan of the whole says what is wrong with it."""
-    found = [one for one in parts if one is not None]
-    if len(found) < len(parts) or not found:
-        return None
-    first, *others = found
+def joined(path: str, parts: Sequence[ScannedPart]) -> Segment | None:
+    """Return the parts of a segment in their order as one scan of it; none where only a scan of the whole says what is wrong with it."""
+    first, *others = parts
     is_one_file = all((one.size, one.mtime_ns) == (first.size, first.mtime_ns) for one in others)
-    follows = all(
-        one.stop == other.start and one.summary.is_followed_by(other.summary) for one, other in pairwise(found)
-    )
-    if not is_one_file or not follows:
+    follows = all(one.extent.is_followed_by(other.extent) for one, other in pairwise(parts))
+    if not is_one_file or not follows or (others and not all(one.is_plain for one in parts)):
         return None
     for one in others:
         first.summary.extend(one.summary)
-    changed = any(one.changed for one in found)
+    changed = any(one.changed for one in parts)
     return first.summary.segment(path=path, length=first.size, mtime_ns=first.mtime_ns, changed=changed)
