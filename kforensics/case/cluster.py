@@ -385,10 +385,10 @@ def _renames_unnamed(broker: int, versions: BrokerVersions, history: "MetadataHi
         return renames_unnamed(versions.by_broker[broker])
     registered = least_version_of_level(0 if history is None else history.newest_level_of(broker))
     least = registered or versions.at_least
-    if least is not None and renames_unnamed(least):
-        return True
+    if least is None or (registered is not None and registered < (3, 7)):
+        return False  # brokers name a level when they register since 3.3
     # A level tells 3.7 from 3.6, and not 3.7.1 from 3.7.0.
-    return False if registered is not None and registered < (3, 7) else Absent.UNKNOWN
+    return renames_unnamed(least) or Absent.UNKNOWN
 
 
 MOST_COMMITS = 256 << 20

@@ -40,6 +40,7 @@ class ConcernKind(StrEnum):
     COMPACTION = "compaction"
     DAMAGE = "damage"
     OTHER_TOPIC = "other-topic"
+    UNKNOWN_TOPIC = "unknown-topic"
     NO_REPLICA = "no-replica"
     UNREAD = "unread"
     OUTDATED = "outdated"

@@ -465,6 +465,8 @@ RELATIONS: dict[str, Relation] = {
 def summary(document: Document, names: dict[str, str] | None = None) -> Document:
     """What two runs over the same must agree in, whatever the paths."""
     words = headline(document)
+    # The number of a node without an id is its place among the paths.
+    words = re.sub(r"\binput (\d+)", lambda one: document["inputs"][int(one[1]) - 1]["path"], words)
     for there, here in (names or {}).items():
         words = words.replace(there, here)
     return {

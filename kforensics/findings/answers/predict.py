@@ -107,7 +107,7 @@ def _names_of(numbers: Iterable[int], found: PredictedCluster) -> str:
 
 def _starts(found: PredictedCluster, state: State) -> str:
     loading = {log.node for log in found.logs}
-    kafka = list(dict.fromkeys(start.kafka for start in found.starts if start.input in loading)) or [found.kafka]
+    kafka = sorted({start.kafka for start in found.starts if start.input in loading}) or [found.kafka]
     version = f"Kafka {listed(kafka)}"
     if state is State.WILL_NOT_START:
         return _not_starting(found, version) + (f" {_lost(found, version)}" if found.losing else "")

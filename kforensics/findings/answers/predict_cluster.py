@@ -302,7 +302,7 @@ class PredictedCluster:
         )
         # One that was formatted anew is known by the metadata of others alone.
         alone = voters - brokers
-        return [
+        found = [
             self.inputs[start.input]
             for start in self.starts
             if start.number == 1
@@ -311,6 +311,7 @@ class PredictedCluster:
             and self.inputs[start.input].broker_id not in alone
             and not self.is_partial
         ]
+        return sorted(found, key=lambda one: _by_number(node_words(one)))
 
     @cached_property
     def stuck_futures(self) -> list[tuple[PredictedLog, PredictedLog]]:
@@ -380,7 +381,7 @@ class PredictedCluster:
         """Each node that makes partitions anew, empty, and these; of a node without any log more is said."""
         named = {str(one.topic_partition) for one in self.lost}
         found = [(self.node(at), [one for one in names if one not in named]) for at, names in self.made_empty.items()]
-        return [(node, names) for node, names in found if names]
+        return sorted([(node, names) for node, names in found if names], key=lambda one: _by_number(one[0]))
 
     @property
     def elsewhere(self) -> list[MissingDirectories]:

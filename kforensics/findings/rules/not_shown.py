@@ -104,7 +104,9 @@ def _assignment(compared: Compared) -> Iterator[Concern]:
     report, given = compared.report, compared.given
     if not given:
         return
-    if isinstance(report.assigned, Absent):
+    if report.is_unknown_topic:
+        yield compared.concern(State.UNKNOWN, ConcernKind.UNKNOWN_TOPIC, (one.view for one in given))
+    elif isinstance(report.assigned, Absent):
         kind = ConcernKind.ALONE if len(given) == 1 else ConcernKind.ASSIGNMENT
         yield compared.concern(State.UNKNOWN, kind, (one.view for one in given))
     elif len(given) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
@@ -218,6 +220,10 @@ def _other_topic(compared: Compared) -> Iterator[Concern]:
 WORDS[ConcernKind.OTHER_TOPIC] = ConcernWords(
     short="replicas belong to another topic of the same name",
     headline="replicas of {partitions} belong to another topic of the same name and were not compared.",
+)
+WORDS[ConcernKind.UNKNOWN_TOPIC] = ConcernWords(
+    short="no metadata log given knows its topic id",
+    headline="no metadata log given knows the topic id of {partitions} on {owners}: of another cluster, or of a topic that was deleted or made outside of these copies.",
 )
 WORDS[ConcernKind.UNREAD] = ConcernWords(
     short="files could not be read", headline="files of {partitions} could not be read."

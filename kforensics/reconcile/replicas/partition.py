@@ -138,6 +138,11 @@ class PartitionJudge:
         is_current = facts.has_metadata_log() and facts.is_newest_metadata() and not facts.knows_every_deletion()
         return is_left and not self.kept and is_current and isinstance(facts.topic_id(topic), Absent)
 
+    def _is_unknown_topic(self) -> bool:
+        """Whether a metadata log is given that has neither the topic of these directories nor a record of its end."""
+        facts, is_known = self.facts, self.is_quorum or self.is_deleted or bool(self.leaderships)
+        return facts.has_metadata_log() and not is_known and not isinstance(self.topic_id, Absent)
+
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
             self.is_assignment_stated = False
@@ -269,6 +274,7 @@ class PartitionJudge:
             strays=strays,
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
+            is_unknown_topic=self._is_unknown_topic(),
             is_quorum=self.is_quorum,
             is_stopped=self.ask.is_stopped,
             account=None if self.is_quorum else self.account,
@@ -340,7 +346,11 @@ class PartitionJudge:
         return tuple(map(self._with_what_is_left, emptied)), elsewhere
 
     def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
-        """Name the directory that its broker holds in place of a live one."""
+        """Name the directory that its broker holds in place of a live one of the topic."""
+        other = next((r for r in self.of_other_topics if r.broker_id == emptied.broker_id), None)
+        if other is not None:
+            reason = f"its directory has topic id {other.topic_id}, and the topic has {self.topic_id}"
+            return emptied._replace(reason=reason)
         left = [v.replica.state for v in (*self.future, *self.unread) if v.replica.broker_id == emptied.broker_id]
         left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
         if not left or emptied.is_certain:

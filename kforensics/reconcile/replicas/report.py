@@ -343,6 +343,8 @@ class PartitionReport:
     """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
     is_replaced: bool = False
     """A topic of that name was created again, and no directory here is of it."""
+    is_unknown_topic: bool = False
+    """No metadata log knows the topic id that its directories have, though one is given."""
     is_quorum: bool = False
     is_stopped: bool = False
     """It was said that no broker ran when the directories were copied."""

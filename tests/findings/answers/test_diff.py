@@ -328,6 +328,24 @@ def test_a_directory_that_a_start_takes_for_a_stray_leaves_its_broker_with_an_em
     assert told(led(2, {2, 3})).headline.endswith("broker 1 will lack records of 1 partition of 1 that others hold.")
 
 
+class _WithoutTopic(Facts):
+    def has_metadata_log(self):
+        return True
+
+
+def test_directories_of_a_topic_id_that_no_metadata_log_knows_are_said_to_be():
+    rows = [batch(0, 59, 0)]
+    named = [replace(replica(broker, rows), topic_id="X" * 22) for broker in (1, 2)]
+
+    said = answer(judged(*named, facts=_WithoutTopic()))
+
+    assert State.UNKNOWN is said.state
+    assert said.headline.startswith(
+        "UNKNOWN: no metadata log given knows the topic id of 1 partition on brokers 1 and 2"
+    )
+    assert "knows the topic id" not in answer(judged(*named, facts=led(1, {1, 2}))).headline
+
+
 def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     facts = replace(led(1, {1}), directories={1: frozenset({"one", "two"})})
     half = GivenBroker(broker_id=1, directory_ids=frozenset({"one"}), is_empty=True)
