@@ -33,7 +33,7 @@ def markup_of(head: bytes) -> re.Pattern[bytes] | None:
     """Return what finds the events of XML or HTML, or the entities of a text without such; None for other text."""
     if head.lstrip()[:1] != b"<" or _IS_MARKUP.search(head) is None:
         return None
-    name = _event_name(head[:_HEAD_LENGTH])
+    name = event_name(head[:_HEAD_LENGTH])
     if name is None:
         return _ENTITY
     return re.compile(
@@ -46,7 +46,13 @@ def of_elements(data: bytes, event: re.Pattern[bytes]) -> bytes:
     return _TAG.sub(b"", event.sub(_as_line, data))
 
 
-def _event_name(head: bytes) -> bytes | None:
+def last_event_end(text: bytes, event: re.Pattern[bytes]) -> int:
+    """Return where the last event of a text ends; -1 where none does near its end."""
+    begin = max(0, len(text) - 2 * LONGEST_ELEMENT)
+    return max((found.end() for found in event.finditer(text, begin)), default=-1)
+
+
+def event_name(head: bytes) -> bytes | None:
     """Return the outermost element that comes again and again with a time or a level in it."""
     names = Counter(found[1] for found in _BEGIN.finditer(head))
     for name, count in names.items():

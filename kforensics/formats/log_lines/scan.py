@@ -55,6 +55,7 @@ from kforensics.formats.log_lines.table import (
     told_kinds,
 )
 from kforensics.formats.log_lines.unwrap import (
+    FIELD,
     LINE_LENGTH_LIMIT,
     PRETTY,
     Encoding,
@@ -66,11 +67,13 @@ from kforensics.formats.log_lines.unwrap import (
     json_object,
     line_moment,
     named_writer,
+    of_fields,
     of_object,
     one_object_a_line,
     out_of_quotes,
     plain,
     strings,
+    time_behind,
     unwrap,
 )
 from kforensics.formats.primitives.numbers import distinct
@@ -100,8 +103,8 @@ _OBJECT_LIMIT = 200
 """The lines above and below one that may be of the same object."""
 _SETTINGS_LIMIT = 4_000
 """The lines below one that may be of its configuration, and of other writers."""
-_OF_JOURNAL = b"MESSAGE="
-"""What a journal writes before a line among the lines of its other fields."""
+_OF_FIELDS = re.compile(rb"\s*(\"[^\"\n]{1,100}\" ?: ?\"|[A-Z_]+=)")
+"""What a journal, or a document, writes before a line among the lines of its other fields."""
 _EXCEPTION_BEFORE = re.compile(rb"(?:Exception|Error): $")
 """Before a message that is the words of an exception, if it stands at the end."""
 _BELOW_LIMIT = 60
@@ -178,7 +181,8 @@ def _windows(chunks: Iterable[bytes], encoding: Encoding | None) -> Iterator[tup
             continue
         encoding = encoding or encoding_of(b"".join(parts))
         # Most windows end in their last chunk: then all that is copied is the window.
-        behind = len(chunk) - end_of_lines(chunk, encoding, are_whole=True) if encoding.name == "utf-8" else len(chunk)
+        is_plain = encoding.name == "utf-8" and encoding.markup is None
+        behind = len(chunk) - end_of_lines(chunk, encoding, are_whole=True) if is_plain else len(chunk)
         if behind == len(chunk):
             parts = [b"".join(parts)]
             behind = (held - end_of_lines(parts[0], encoding, are_whole=True)) % held
@@ -446,8 +450,10 @@ class _Window:
         behind = columns_behind(text[position:end], 0) if in_quotes else ""
         if common is None or rest_start == start or found.has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
-            if head.start < 0 and LEVEL.match(text, start, end) is not None:
-                head = self._stamp_above(line) or head
+            if head.start < 0:
+                is_closed = text.find(b'"', position, end) >= 0
+                columns = text[position : end if is_closed else position + MESSAGE_LENGTH_LIMIT] if in_quotes else b""
+                head = self._time_around(line, columns) or head
             head = head if head.writer else head._replace(writer=behind)
         else:
             head = Head(common[1], None, behind, start, rest_start)
@@ -608,7 +614,9 @@ class _Window:
                     break
             elif setting is not None:
                 found[writer_of(text[: setting.start()]) or named].append(setting["setting"])
-        settings = found.get(writer) or (next(iter(found.values())) if len(found) == 1 else [])
+        most = max(map(len, found.values()), default=0)
+        many = [settings for settings in found.values() if len(settings) * 10 > most]  # words of exceptions look alike
+        settings = found.get(writer) or (many[0] if len(many) == 1 else [])
         return parse_configuration(b"".join(b"\n\t" + setting for setting in settings))
 
     def _note_zone(self, kind: LogEventKind, head: Head, fields: Mapping[str, FieldValue]) -> None:
@@ -677,21 +685,43 @@ class _Window:
                 return head_of(text[: level.start()] or text, self._layout)
         return None
 
-    def _stamp_above(self, line: int) -> Head | None:
-        """Return the time on the line above, where that begins with one and has no level: as `java.util.logging` writes two lines."""
-        start, end = self._bounds(line - 1) if line else (0, 0)
-        text = self._text[start : min(end, start + 400)]
-        head = head_of(text, self._layout) if LEVEL.search(text) is None else None
-        return head._replace(writer="", start=-1, end=0) if head is not None and head.start == 0 else None
+    def _time_around(self, line: int, in_quotes: bytes) -> Head | None:
+        """Return the time of a message that none stands before: in a column behind it, in a field on a line around it, or on the line above.
+
+        Args:
+            in_quotes: the line from the message on, where that is a column of a table.
+        """
+        moment, writer = time_behind(in_quotes, self._layout), ""
+        if not isinstance(moment.time_ms, int):
+            first, last = line, line + 1
+            while first > max(0, line - _BELOW_LIMIT) and FIELD.match(self._line(first - 1)) is not None:
+                first -= 1
+            while last < min(len(self._starts), line + _BELOW_LIMIT) and FIELD.match(self._line(last)) is not None:
+                last += 1
+            found = [FIELD.match(self._line(number)) for number in range(first, last)]
+            if found[line - first] is None:
+                first = line
+                if LEVEL.match(self._text, *self._bounds(line)) is None:
+                    return None
+            else:
+                moment, writer = of_fields(one.groups() for one in found if one is not None)
+            if not isinstance(moment.time_ms, int) and first:
+                # As `java.util.logging` writes a time, and a journal one above the fields of a line.
+                start, end = self._bounds(first - 1)
+                text = self._text[start : min(end, start + 400)]
+                head = head_of(text, self._layout)
+                if LEVEL.search(text) is None and 0 <= head.start < 5:  # behind a day of the week
+                    return head._replace(writer=writer, start=-1, end=0)
+        return Head(moment, None, writer, -1, 0) if isinstance(moment.time_ms, int) else None
 
     def _cause_below(self, line: int) -> Cause | None:
         """Return what the exception below a line says, and note how far it reaches."""
         found: list[bytes] = []
-        is_of_journal = self._line(line).lstrip().startswith(_OF_JOURNAL)
+        field = _OF_FIELDS.match(self._line(line))
         for number in range(line + 1, min(line + _BELOW_LIMIT, len(self._starts))):
             start, end = self._bounds(number)
             text = self._text[start : min(end, start + 4_000)]
-            if is_of_journal and not text.lstrip().startswith(_OF_JOURNAL):
+            if not text.strip() or (field is not None and not text.lstrip().startswith(field[1])):
                 continue
             level = LEVEL.search(text, 0, 200)
             if level is not None and b"xception" not in text[: level.start()]:
@@ -701,7 +731,7 @@ class _Window:
                 text = max(values, key=lambda one: (exception_in(one) is not None, len(one)), default=b"")
             if exception_in(text) is None and not is_of_a_stack(text):
                 # The words of an exception may go on in a second line.
-                is_first = not found or not text.strip() or bool(stamps_in(text[:60]))
+                is_first = not found or bool(stamps_in(text[:60]))
                 if is_first or (len(found) > 1 and not is_of_a_stack(found[-1]) and exception_in(found[-1]) is None):
                     break
             self._below = number
@@ -726,15 +756,16 @@ class _Window:
         first = last = line
         found = None
         while found is None or not isinstance(found.moment.time_ms, int):
+            begins, ends = (b"{", b"}") if found is None else ((b"{", b"["), (b"}", b"]"))
             depth = self._depth(first)
-            while first > max(0, line - _OBJECT_LIMIT) and not self._ends_with_brace(first, depth):
+            while first > max(0, line - _OBJECT_LIMIT) and not self._ends_with(begins, first, depth):
                 first -= 1
             depth = self._depth(first)
-            while last < min(len(self._starts) - 1, line + _OBJECT_LIMIT) and not self._is_end(last, depth):
+            while last < min(len(self._starts) - 1, line + _OBJECT_LIMIT) and not self._begins_with(ends, last, depth):
                 last += 1
             text = self._text[self._bounds(first)[0] : self._bounds(last)[1]]
-            brace = text.find(b"{")
-            whole = json_object(text[brace:].rstrip().rstrip(b",")) if brace >= 0 else None
+            text = text[len(self._line(first).rstrip()) - 1 :].rstrip().rstrip(b",")
+            whole = json_object(text if text[:1] == b"{" else b'{"":%b}' % text)
             outer = of_object(whole, b"") if whole is not None else None
             if outer is None or (found is not None and outer.text != found.text):
                 break
@@ -747,11 +778,11 @@ class _Window:
         text = self._line(line)
         return len(text) - len(text.lstrip())
 
-    def _ends_with_brace(self, line: int, depth: int) -> bool:
-        return self._depth(line) < depth and self._line(line).rstrip().endswith(b"{")
+    def _ends_with(self, marks: bytes | tuple[bytes, ...], line: int, below: int) -> bool:
+        return self._depth(line) < below and self._line(line).rstrip().endswith(marks)
 
-    def _is_end(self, line: int, depth: int) -> bool:
-        return self._depth(line) <= depth and self._line(line).lstrip().startswith(b"}")
+    def _begins_with(self, marks: bytes | tuple[bytes, ...], line: int, most: int) -> bool:
+        return self._depth(line) <= most and self._line(line).lstrip().startswith(marks)
 
     def _add_unwrapped(self, unwrapped: Unwrapped, line: int) -> None:
         """Add the message of an unwrapped line; of a text of many lines of a log those of all of them."""

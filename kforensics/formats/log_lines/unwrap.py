@@ -11,7 +11,7 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.below import exception_in, is_of_a_stack
-from kforensics.formats.log_lines.elements import markup_of, of_elements
+from kforensics.formats.log_lines.elements import event_name, last_event_end, markup_of, of_elements
 from kforensics.formats.log_lines.stamps import (
     LEVEL,
     Layout,
@@ -35,13 +35,12 @@ _LINE_END = 0x0A
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
 PRETTY = re.compile(rb"^\s*(?:\"[^\"\n]{1,100}\" ?: ?)?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
+FIELD = re.compile(rb"[ \t]*([A-Za-z_@][\w.@-]*)(?:[ \t]?=|:(?=\s|$))\s*(.*)")
+"""A line with the name of a field and its value, as YAML and a journal write a record on many lines."""
+
 _SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
-_PARTIAL = re.compile(
-    rb"(?m)^\S++ (?P<stream>stdout|stderr) P [^\n]*+(?:\n\S++ (?P=stream) P [^\n]*+)*+(?P<last>\n\S++ (?P=stream) F [^\n]*+)?"
-)
-_PART = re.compile(rb"^\S+ (?:stdout|stderr) (?P<flag>[PF]) ")
+_PART = re.compile(rb"\S+ (?P<stream>stdout|stderr) (?P<flag>[PF]) ")
 _NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|[}\]](?P<mark>[,\0])\s*+[{\[]', re.DOTALL)
-_NEXT_ELEMENT = re.compile(rb"</(?P<name>[\w:]+)(?P<mark>>)(?=<(?P=name)[\s>])")
 _DECODER = json.JSONDecoder()
 _BEGINNING = re.compile(r"[{\[]")
 _DOCUMENT_TOLD, _PARTS_TOLD = 1 << 16, 50
@@ -104,7 +103,9 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
         if value is not None and any(isinstance(value.get(name), str) for name in ("message", "msg", "log")):
             return True
         found = find_message(shown)
-        is_shown = is_named or level is not None or value is not None or PRETTY.match(shown) is not None
+        is_shown = (
+            is_named or level is not None or value is not None or any(one.match(shown) for one in (PRETTY, FIELD))
+        )
         if found is not None and (is_shown or stamps_in(found.before[-400:])):
             return True
     return False
@@ -147,7 +148,8 @@ def end_of_lines(window: bytes, encoding: Encoding, *, are_whole: bool = False) 
         kind = "<u2" if encoding.name == "utf-16-le" else ">u2"
         ends = np.flatnonzero(np.frombuffer(window[: len(window) // 2 * 2], kind) == _LINE_END)
         return int(ends[-1] + 1) * 2 if len(ends) else 0
-    end = window.rfind(b"\n") + 1
+    behind = -1 if encoding.markup is None or not are_whole else last_event_end(window, encoding.markup)
+    end = (window.rfind(b"\n") if behind < 0 else window.find(b"\n", behind)) + 1
     last = end
     while are_whole and last > 0 and end - last < LINE_LENGTH_LIMIT:
         start = window.rfind(b"\n", 0, last - 1) + 1
@@ -166,10 +168,8 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
     if b"\x1b" in data:
         data = _ESCAPES.sub(b"", data)
     head = data[:_HEAD_LENGTH]
-    if _SPLIT.search(head) is not None:
-        data = _PARTIAL.sub(_joined, data)
-    elif head.startswith(_DOCKER_TEXT) or b"\n" + _DOCKER_TEXT in head:
-        data = _joined_docker(data)
+    if _DOCKER_TEXT in head or (_SPLIT.search(head) is not None and b" P " in data):
+        data = _joined(data)
     if (width := _width(head)) > 0:
         data = re.sub(rb"(?m)^[^\n]{%d}\n(?:[^\n]{%d}\n)*+[^\n]*" % (width, width), _unfolded, data)
     if encoding.markup is not None:
@@ -214,23 +214,30 @@ def _unfolded(found: re.Match[bytes]) -> bytes:
 
 def is_partial(line: bytes) -> bool:
     """Return whether a container runtime split a line behind this part of it."""
+    part = _part(line)
+    return part is not None and not part.is_last
+
+
+class _Part(NamedTuple):
+    """A line of a container's runtime, which may hold a part of one only."""
+
+    stream: bytes
+    begin: int
+    end: int
+    """The text lies between."""
+    is_last: bool
+
+
+def _part(line: bytes) -> _Part | None:
     found = _PART.match(line)
     if found is not None:
-        return found["flag"] == b"P"
-    end = _docker_end(line)
-    return end >= 0 and not _has_line_end(line, end)
-
-
-def _joined(found: re.Match[bytes]) -> bytes:
-    if found["last"] is None:
-        return found[0]
-    first, *others = found[0].split(b"\n")
-    return first.rstrip(b"\r") + b"".join(_PART.sub(b"", part) for part in others) + b"\n" * len(others)
-
-
-def _docker_end(line: bytes) -> int:
-    """Return where the text in a line of Docker's ends; -1 where it is no such line."""
-    return line.find(_DOCKER_STREAM) if line.startswith(_DOCKER_TEXT) else -1
+        end = len(line) - line.endswith(b"\r")
+        return _Part(found["stream"], found.end(), end, found["flag"] == b"F")
+    end = line.find(_DOCKER_STREAM) if line.startswith(_DOCKER_TEXT) else -1
+    if end < 0:
+        return None
+    stream = line[end + len(_DOCKER_STREAM) :].partition(b'"')[0]
+    return _Part(stream, len(_DOCKER_TEXT), end, _has_line_end(line, end))
 
 
 def _has_line_end(line: bytes, end: int) -> bool:
@@ -239,33 +246,27 @@ def _has_line_end(line: bytes, end: int) -> bool:
     return text.endswith(b"\\n") and (end - 1 - len(slashes)) % 2 == 1
 
 
-def _joined_docker(data: bytes) -> bytes:
-    """Return lines of Docker's whole: what has no line end goes on in the next line of its stream."""
+def _joined(data: bytes) -> bytes:
+    """Return the lines of containers whole: a part goes on in the next line of its stream."""
     lines = data.split(b"\n")
-    open_: dict[bytes, list[int]] = {}
+    open_: dict[bytes, list[tuple[int, _Part]]] = {}
     for number, line in enumerate(lines):
-        end = _docker_end(line)
-        if end < 0:
+        part = _part(line)
+        if part is None or (part.is_last and part.stream not in open_):
             continue
-        stream = line[end + len(_DOCKER_STREAM) :].partition(b'"')[0]
-        is_whole = _has_line_end(line, end)
-        if is_whole and stream not in open_:
-            continue
-        parts = open_.setdefault(stream, [])
-        parts.append(number)
-        if is_whole:
-            _join_parts(lines, open_.pop(stream))
+        open_.setdefault(part.stream, []).append((number, part))
+        if part.is_last:
+            _join_parts(lines, open_.pop(part.stream))
     for parts in open_.values():
         _join_parts(lines, parts)
     return b"\n".join(lines)
 
 
-def _join_parts(lines: list[bytes], parts: list[int]) -> None:
-    if len(parts) < 2:
-        return
-    texts = [lines[number][len(_DOCKER_TEXT) : _docker_end(lines[number])] for number in parts]
-    lines[parts[0]] = _DOCKER_TEXT + b"".join(texts) + lines[parts[-1]][_docker_end(lines[parts[-1]]) :]
-    for number in parts[1:]:
+def _join_parts(lines: list[bytes], parts: list[tuple[int, _Part]]) -> None:
+    (first, begun), (last, ended) = parts[0], parts[-1]
+    texts = [lines[number][part.begin : part.end] for number, part in parts]
+    lines[first] = lines[first][: begun.begin] + b"".join(texts) + lines[last][ended.end :]
+    for number, _ in parts[1:]:
         lines[number] = b""
 
 
@@ -291,9 +292,24 @@ def columns_behind(text: bytes, position: int) -> str:
     """Return the names in the columns of a table behind one of which the beginning is given; none where it goes on in the next line."""
     end = _COLUMN_END.search(text, position)
     columns = (column.strip(b'"') for column in text[end.end() :].split(b",")) if end is not None else ()
-    return " ".join(column.decode("utf-8", "replace") for column in columns if _NAME.fullmatch(column))
+    named = (column for column in columns if _NAME.fullmatch(column) and LEVEL.fullmatch(column) is None)
+    return " ".join(column.decode("utf-8", "replace") for column in named)
 
 
+def time_behind(text: bytes, layout: Layout) -> LineTime:
+    """Return the time in the columns of a table behind one of which the beginning is given."""
+    end = _COLUMN_END.search(text)
+    found = stamps_in(text[end.end() :][:_TIME_BEHIND]) if end is not None else []
+    return time_of(found[0], layout) if found else LineTime(Absent.NOT_WRITTEN, False)
+
+
+def of_fields(fields: Iterable[tuple[bytes, ...]]) -> tuple[LineTime, str]:
+    """Return the time and the writer of a record, of which each field is a name and a value."""
+    value = {key.decode(): one.strip(b"'\" \t\r").decode("utf-8", "replace") for key, one in fields}
+    return _outer_time(value), named_writer(value)
+
+
+_TIME_BEHIND = 400
 _COLUMN_END = re.compile(rb'(?<!")(?:"")*",')
 _NAME = re.compile(rb"(?=.*[A-Za-z])(?!\d{4}-)[\w./:@-]{1,100}")
 
@@ -316,8 +332,9 @@ def one_object_a_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if next_one is None and held:
             line = held[:_DOCUMENT_TOLD].partition(b"\n")[0]
             begin = held.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-            next_one = _NEXT_ELEMENT if begin == b"<" else _NEXT_OBJECT
-            is_document = begin in {b"{", b"[", b"<"} and _has_many(line, next_one)
+            name = event_name(held[:_DOCUMENT_TOLD]) if begin == b"<" else None
+            next_one = _NEXT_OBJECT if name is None else re.compile(b"</%b(?P<mark>>)(?=<%b[\\s>])" % (name, name))
+            is_document = (begin in {b"{", b"["} or name is not None) and _has_many(line, next_one)
         split = len(held)
         if next_one is not None and is_document:
             text = bytearray(held)
@@ -471,11 +488,13 @@ def _paths(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]
     """Yield the texts in an object, each behind a dot and the names that lead to it."""
     for key, one in value.items():
         path = f"{before}.{key.lstrip('_@').lower()}"
-        inner = one[0] if isinstance(one, list) and len(one) == 1 else one
-        if isinstance(inner, dict):
-            yield from _paths(inner, path)
-        elif isinstance(one, (str, int)) and one != "":
-            yield path, str(one)
+        for inner in one if isinstance(one, list) else [one]:
+            if isinstance(inner, dict):
+                yield from _paths(inner, path)
+            elif isinstance(inner, list):
+                yield from _paths({"": inner}, path)
+            elif isinstance(inner, (str, int)) and inner != "":
+                yield path, str(inner)
 
 
 def _outer_time(value: dict[str, Any]) -> LineTime:

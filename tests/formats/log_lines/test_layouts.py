@@ -239,6 +239,55 @@ LAYOUTS = {
             }
         ),
     ),
+    "yaml, a record of many lines": (
+        ZONED,
+        "".join(
+            stamp(
+                n,
+                f"---\nid: x{n}\nlabels:\n  pod_name: b4\nlogName: stdout\ntextPayload: '{text}'\n"
+                "timestamp: '%Y-%m-%dT%H:%M:%S.%3456789Z'\n",
+            )
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+            for text in (f"{level} {message}", *stack.splitlines())
+        ),
+    ),
+    "journal, a field a line": (
+        ZONED,
+        "".join(
+            stamp(n, f"Fri %Y-%m-%d %H:%M:%S.%3456 UTC [s=a;i=1]\n    _HOSTNAME=b4\n    MESSAGE={text}\n    _PID=811\n")
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+            for text in (f"{level} {message}", *stack.splitlines())
+        ),
+    ),
+    "json, many lines, lists of names and values": (
+        ZONED,
+        json.dumps(
+            {
+                "results": [
+                    [
+                        {"field": "@timestamp", "value": stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z")},
+                        {"field": "@message", "value": f"{level} {message}\n{stack}"},
+                    ]
+                    for n, (level, _, _, message, stack) in enumerate(STORY)
+                ]
+            },
+            indent=4,
+        ),
+    ),
+    "csv, the time last": (
+        ZONED,
+        "message,level,time\n"
+        + "".join(
+            f'"{message}\n{stack}","{level}","{stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z")}"\n'
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+        ),
+    ),
+    "html, cells of a table": (
+        LOCAL,
+        "<table>"
+        + lines("<tr><td>{t}</td><td>{level}</td><td>{message}</td></tr>", "%Y-%m-%d %H:%M:%S.%3").replace("\n", "\n")
+        + "</table>",
+    ),
     "csv, ids and seconds before": (
         LOCAL,
         lines("[{t}] {level} {message} ({logger})", ISO, before="%s%3,b4,9001%S00%M007,"),
@@ -419,6 +468,19 @@ def test_every_layout_gives_the_same_events(name):
         assert zones == {-ZONE_MS}
 
 
+def test_an_event_of_many_lines_is_not_split_between_windows(monkeypatch):
+    monkeypatch.setattr(scan, "WINDOW_LENGTH", 1_000)
+    event = "<event timestamp='{}' level='INFO'>\n<message><![CDATA[Truncating log t-0 to offset {}.]]></message>\n</event>\n\n"
+    text = "".join(event.format(START_MS + number, number) for number in range(100)).encode()
+
+    windows = [*scan.scan_log(text[start : start + 300] for start in range(0, len(text), 300))]
+
+    assert len(windows) > 10
+    assert [(event.number("offset"), event.time_ms) for window in windows for event in window.events] == [
+        (number, START_MS + number) for number in range(100)
+    ]
+
+
 def test_a_span_holds_the_line_in_every_encoding():
     for name in ("kafka", "utf-16", "colours"):
         data = encoded(name, LAYOUTS[name][1])
@@ -429,11 +491,12 @@ def test_a_span_holds_the_line_in_every_encoding():
 
 def test_a_line_that_a_container_runtime_split_is_read_whole():
     head = "2025-11-07T21:48:06.950123456Z stdout"
-    text = f"{head} P [2025-11-07 21:48:06,950] INFO [Log partition=t-0, dir=/d] Trunca\n{head} F ting to offset 6 (kafka.log.Log)\n{head} F [2025-11-07 21:48:06,951] INFO Truncating log t-1 to offset 7. (x)\n"
+    other = head.replace("stdout", "stderr")
+    text = f"{head} P [2025-11-07 21:48:06,950] INFO [Log partition=t-0, dir=/d] Trunca\n{other} F note\n{head} F ting to offset 6 (kafka.log.Log)\n{head} F [2025-11-07 21:48:06,951] INFO Truncating log t-1 to offset 7. (x)\n"
 
     found, _ = events_of(text.encode())
 
-    assert [(event.line, event.number("offset")) for event in found] == [(1, 6), (3, 7)]
+    assert [(event.line, event.number("offset")) for event in found] == [(1, 6), (4, 7)]
 
 
 @pytest.mark.parametrize(
