@@ -29,6 +29,7 @@ from kforensics.protocol.versions import parse_version
 from tests.oracle.client import RefusedError, ask_metadata, create_topic, produce
 from tests.oracle.cluster import free_ports, wait_until
 from tests.oracle.jars import RELEASES, class_path
+from tests.oracle.loading.joint_edits import joint_edits
 from tests.oracle.loading.judge import OPEN_MODULES
 from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
 from tests.oracle.loading.odd_edits import odd_edits
@@ -51,7 +52,8 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 _CLOSED = "may be closed to the broker by owner or mode"
 _FAULT = re.compile("Encountered fatal fault|Exiting Kafka due to fatal exception")
 _SCANNED = re.compile(
-    r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
+    r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=(?P<dir>[^\]]+)\] "
+    "(?:Recovering (?:unflushed )?segment|Could not find offset index|Found a corrupted index)"
 )
 _AGED = re.compile(
     r"(partition=[^,]+, dir=[^\]]+\] (?:Deleting segment|Found deletable segments).*?(?:baseOffset=\d+|\[[\d,]+\])).*retention time"
@@ -314,6 +316,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
         found |= {f"node: {name}": edit for name, edit in node_edits().items()}
         found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
+    found |= {f"joint: {name}": edit for name, edit in joint_edits(is_kraft=is_kraft).items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
         for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):
@@ -388,7 +391,9 @@ def predicted(node: Node) -> dict[str, Any]:
         if log["start"] == 1 and log["after"] and _home_of(document, log, nodes) == node.home
     ]
     loaded = {
-        f"a stray of {_called(Path(log['path']).name)}" if log["becomes"] == "stray" else Path(log["path"]).name: [
+        f"a stray of {_called(Path(log['path']).name)}"
+        if log["becomes"] == "stray"
+        else _in_disk(f"{document['inputs'][log['input']]['path']}/{log['path']}"): [
             log["after"]["log_start_offset"],
             log["after"]["log_end_offset"],
         ]
@@ -425,6 +430,11 @@ def _called(name: str) -> str:
     """Return what Kafka calls the log in a directory: without what a rename adds, and the partition as a plain number."""
     topic, _, number = re.sub(r"\.[^.]*-(?:stray|delete|future)$", "", name).rpartition("-")
     return f"{topic}-{int(number)}"
+
+
+def _in_disk(path: str) -> str:
+    """Return the names of a log directory and of the directory of a log in it."""
+    return "/".join(Path(path).parts[-2:])
 
 
 def _home_of(document: dict[str, Any], one: dict[str, Any], nodes: Sequence[Node]) -> Path:
@@ -499,7 +509,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     console = node.console()
     # Of a directory that is renamed the line has the new name.
     loaded = {
-        name if (name := Path(match["dir"]).name) in before else f"a stray of {_called(name)}": [
+        _in_disk(match["dir"]) if (name := Path(match["dir"]).name) in before else f"a stray of {_called(name)}": [
             int(match["start"]),
             int(match["end"]),
         ]
@@ -516,7 +526,8 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         for entry in one.iterdir()
         if entry.name.endswith("-stray") and entry.name not in before
     ]
-    scanned = {match["name"] for match in _SCANNED.finditer(console)} - {"__cluster_metadata-0"}
+    # A log and its copy on another disk have one name.
+    scanned = {match.groups() for match in _SCANNED.finditer(console) if match["name"] != "__cluster_metadata-0"}
     return {
         "outcome": "exits"
         if ended is not None or not STARTED.search(console)

@@ -389,7 +389,8 @@ def _of_voters() -> Mapping[str, Edit]:
 
     def voters(*ids: int, directory: str = OTHER_ID) -> Edit:
         def fields(node: "Node") -> Mapping[str, object]:
-            endpoints = [{"name": "CONTROLLER", "host": "127.0.0.1", "port": node.ports[1]}]
+            # At its own address a node would take itself for the other voter.
+            endpoints = [[{"name": "CONTROLLER", "host": "127.0.0.1", "port": port}] for port in (node.ports[1], 1)]
             versions = {"min_supported_version": 0, "max_supported_version": 1}
             own = directory or meta_of(node, 0)["directory.id"]
             return {
@@ -397,7 +398,7 @@ def _of_voters() -> Mapping[str, Edit]:
                     {
                         "voter_id": one or node.node_id,
                         "voter_directory_id": OTHER_ID if one else own,
-                        "endpoints": endpoints,
+                        "endpoints": endpoints[bool(one)],
                         "k_raft_version_feature": versions,
                     }
                     for one in ids
