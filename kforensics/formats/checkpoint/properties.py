@@ -78,14 +78,13 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     """
     entries = tuple(parse_properties(data))
     values = {entry.key: entry for entry in entries}
+    malformed = [line for line in _logical_lines(data) if _MALFORMED_ESCAPE.match(line.content)]
     if not _KEYS & values.keys():
-        raise FormatError(
-            Span(0, len(data)), expected="properties such as version, node.id and cluster.id", found=shown(data)
-        )
+        expected = ESCAPE if malformed else "properties such as version, node.id and cluster.id"
+        raise FormatError(Span(0, len(data)), expected=expected, found=shown(data))
     damage = DamageList()
-    for line in _logical_lines(data):
-        if _MALFORMED_ESCAPE.match(line.content):
-            damage.add_line(line, ESCAPE)
+    for line in malformed:
+        damage.add_line(line, ESCAPE)
     version = _integer(values.get("version"), damage)
     node_key = "broker.id" if "broker.id" in values and not (version == 1 and "node.id" in values) else "node.id"
     if isinstance(version, int) and version < 0:

@@ -126,6 +126,8 @@ def test_an_escape_that_java_refuses_is_damage():
     assert not parse_meta_properties(sound.encode()).damage
 
     (damage,) = parse_meta_properties(sound.encode() + b"note=\\u12\n").damage
+    with pytest.raises(FormatError, match="four hexadecimal digits"):
+        parse_meta_properties(b"note=\\u12\n")
 
     assert (damage.span.position, damage.expected) == (len(sound), ESCAPE)
 
