@@ -381,7 +381,11 @@ class _Nodes:
         }
         down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
         in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
-        in_doubt += renamed_voters(self._around.properties, {*voters} - started.keys())
+        absent = {*voters} - started.keys()
+        # One that is added to the voters registered before, as an observer that has caught up (KIP-853).
+        registered = history.controllers if history is not None else {}
+        in_doubt += tuple(sorted(absent - registered.keys())) if registered else ()
+        in_doubt += tuple(one for one in renamed_voters(self._around.properties, absent) if one not in in_doubt)
         spare = (len(voters) - 1) // 2
         if len(down) > spare:
             self._around = replace(self._around, voters_down=down)

@@ -487,3 +487,25 @@ def test_a_start_is_not_calm_where_brokers_that_hold_replicas_are_not_given(clus
     assert any(
         "discards as a follower depends on the log of its leader" in one for one in document["answer"]["unknown"]
     )
+
+
+@pytest.mark.parametrize("named", ["", "data-1"])
+def test_settings_of_another_node_say_nothing_of_an_empty_disk_beside(tmp_path, capsys, named):
+    """They name disks elsewhere, or this one, which is the other node's then: neither is taken for the settings of the node that is given."""
+    first, second, settings = tmp_path / "data-0", tmp_path / "data-1", tmp_path / "server.properties"
+    first.mkdir()
+    (first / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id=c\ndirectory.id={'B' * 21}A\n")
+    (first / "__cluster_metadata-0").mkdir()
+    second.mkdir()
+    settings.write_text(f"process.roles=broker\nnode.id=7\nlog.dirs={tmp_path / named if named else '/elsewhere'}\n")
+
+    run(["predict", str(first), str(second), str(settings), "--kafka", "4.1.0", "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    reasons = {document["inputs"][one["input"]]["path"]: one["reason"] for one in document["starts"]}
+    if named:
+        assert reasons[str(second)] == "No readable meta.properties files found."
+        assert "meta.properties" not in reasons[str(first)]
+    else:
+        assert "No `meta.properties` found in" in reasons[str(first)]
+        assert str(second) not in reasons

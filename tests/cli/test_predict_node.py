@@ -6,6 +6,7 @@ import re
 import shutil
 import stat
 import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence
 from tests.builders.directories import copied
@@ -108,6 +111,7 @@ def test_a_cloned_disk_ends_the_start(node, capsys):
         ("node.id", "one"),
         ("node.id", "1  "),
         ("version", "one"),
+        ("version", "2"),
         ("note", "\\u12"),
         ("directory.id", "data-1"),
         ("cluster.id", None),
@@ -145,10 +149,12 @@ def test_the_id_of_a_node_has_another_name_by_the_version_of_meta_properties(nod
     assert "node ID not found in data-1" in start["reason"]
 
 
-def test_a_folder_in_place_of_meta_properties_takes_its_directory_offline(node, capsys):
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_folder_in_place_of_meta_properties_takes_its_directory_offline(node, capsys, is_folder):
     path = node / "data-1" / "meta.properties"
     path.unlink()
-    path.mkdir()
+    (path.mkdir if is_folder else partial(path.write_text, "\\u12\n"))()
+    (node / "data-1" / "lost+found").mkdir()
 
     document, code = predict(capsys, node, "--kafka", "4.1.0")
 
@@ -289,6 +295,8 @@ def test_an_empty_bootstrap_checkpoint_ends_the_start_and_a_missing_one_does_not
     (start,) = document["starts"]
     assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "RuntimeException", False)
     assert "bootstrap.checkpoint" in start["reason"]
+    (start,) = predict(capsys, node, "--kafka", "4.4.0")[0]["starts"]
+    assert start["outcome"] == "starts", "since 4.4 it is read where a metadata log begins"
 
     path.unlink()
     assert predict(capsys, node)[0]["starts"][0]["outcome"] == "starts"
@@ -352,7 +360,8 @@ def test_an_empty_folder_beside_the_log_directories_may_be_a_disk_that_is_not_mo
 
     shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
     document, code = predict(capsys, node)
-    assert (code, document["answer"]["state"], document["starts"][0]["outcome"]) == (3, "unknown", "starts")
+    assert (code, document["answer"]["state"], document["starts"][0]["outcome"]) == (3, "unknown", None)
+    assert "data-1 beside its log directories is empty" in document["answer"]["headline"]
     assert any("is not mounted" in line for line in document["answer"]["unknown"])
 
     (node / "data-1").rmdir()
@@ -436,6 +445,7 @@ def test_a_topic_whose_segments_are_smaller_than_the_version_takes_ends_the_star
         ("RemoveTopicRecord", {"topic_id": "B" * 21 + "A"}, "RuntimeException"),
         ("PartitionChangeRecord", {"partition_id": 0, "topic_id": "B" * 21 + "A", "leader": 1}, "NullPointerException"),
         ("UnregisterBrokerRecord", {"broker_id": 77, "broker_epoch": 1}, "RuntimeException"),
+        ("FenceBrokerRecord", {"id": 1, "epoch": 99_999}, "IllegalStateException"),
     ],
 )
 def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, capsys, name, fields, exception):
@@ -450,6 +460,34 @@ def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, 
     assert not exception or f"at offset {history.end_offset} of the metadata log" in start["reason"]
     older = predict(capsys, node, apart, "--kafka", "3.7.1")[0]["starts"][0]
     assert older["outcome"] != "exits" or "metadata.version" in older["reason"], "measured with 3.9 and 4.1 alone"
+
+
+@pytest.mark.parametrize(
+    ("voters", "outcome", "words"),
+    [
+        ((), "exits", "no controller is elected"),
+        ((9,), None, "whether voter 9 can start is not known"),
+        ((100,), "starts", ""),
+    ],
+)
+def test_no_voter_and_one_that_never_registered_let_no_broker_in(node, capsys, voters, outcome, words):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    versions = {"min_supported_version": 0, "max_supported_version": 1}
+    named = [
+        {"voter_id": one, "voter_directory_id": "B" * 21 + "A", "endpoints": (), "k_raft_version_feature": versions}
+        for one in voters
+    ]
+    record = encode_control_record(ControlType.KRAFT_VOTERS, {"voters": named})
+    batch = build_record_batch(
+        history.end_offset, [(1_000, *record)], partition_leader_epoch=history.last_epoch, attributes=0x20
+    )
+    log.write_bytes(log.read_bytes() + encode_record_batch(batch))
+
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+
+    assert document["starts"][0]["outcome"] == outcome
+    assert words in document["starts"][0]["reason"]
 
 
 def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(node, apart, capsys):
@@ -476,6 +514,7 @@ def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not
         ({"leaderId": 1 << 40}, "4.1.0", "NumberFormatException"),
         ({"votedDirectoryId": 5}, "4.1.0", "RuntimeException"),
         ({"currentVoters": [{"voterId": 1}]}, "4.1.0", "UnsupportedVersionException"),
+        ({"currentVoters": [{"voterId": 1}], "votedDirectoryId": None}, "4.1.0", "RuntimeException"),
         ({"data_version": -1}, "4.1.0", "IllegalStateException"),
         ({"data_version": "0"}, "4.1.0", "RuntimeException"),
         ({"note": 1}, "4.1.0", None),
@@ -1179,7 +1218,7 @@ def test_a_disk_that_settings_name_and_that_is_gone_ends_the_start_where_the_oth
 
     copies = settings_of(node, tmp_path, log_dirs=("/srv/data-0", "/srv/data-1", "/srv/data-2"))
     document, code = predict(capsys, node, copies)
-    assert document["starts"][0]["outcome"] == "starts"
+    assert document["starts"][0]["outcome"] is None, "a start may fail on the one that is not given"
     assert "Not every log directory of node 1 is here" in document["answer"]["headline"]
 
 
@@ -1226,6 +1265,11 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
     later = quorum / f"{6:020d}-{1:010d}.checkpoint"
     later.write_bytes(whole)
     assert predict(capsys, node, settings)[0]["starts"][0]["outcome"] == "starts", "an older one is not read"
+
+    above = metadata_record("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 60})
+    for record, exception in ((bytes([1, 99, 0, 0]), "MetadataParseException"), (above, "IllegalArgumentException")):
+        later.write_bytes(whole + metadata_batch(1, [record], epoch=1))
+        assert predict(capsys, node, settings, "--kafka", "4.4.0")[0]["starts"][0]["exception"] == exception
 
 
 def test_files_of_another_user_are_no_calm_start(node, monkeypatch, capsys):

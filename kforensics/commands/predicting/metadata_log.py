@@ -22,8 +22,9 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
 from kforensics.formats.log.loader_values import Need
-from kforensics.formats.messages.metadata import parse_metadata_record
-from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.messages.frame import FRAME_VERSION
+from kforensics.formats.messages.metadata import METADATA_TABLES, parse_metadata_record
+from kforensics.formats.messages.schema import Undecoded
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -36,7 +37,7 @@ from kforensics.protocol.loading.node import (
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import LostRecords, MetadataLoad
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
@@ -46,6 +47,10 @@ _TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """The id of the metadata log (`Uuid.METADATA_TOPIC_ID`)."""
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 _FIRST_WITH_BOOTSTRAP = KafkaVersion(3, 3)
+_FIRST_WITHOUT_BOOTSTRAP = KafkaVersion(4, 4)
+"""`bootstrap.checkpoint` is no longer written, and read only by the controller that begins an empty metadata log."""
+_FRAME = bytes([FRAME_VERSION])
+_FEATURE_LEVEL = next(key for key, table in METADATA_TABLES.items() if table.name == "FeatureLevelRecord")
 _FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
 """A release whose controllers end on a snapshot with a wrong checksum, or without a batch; 3.3 does not check it, and between is not known."""
 
@@ -55,6 +60,8 @@ class MetadataStart(NamedTuple):
 
     load: MetadataLoad
     refusal: Refusal | None
+    snapshot_level: int | Absent = Absent.UNKNOWN
+    """The metadata.version of its newest snapshot, which counts before the log is read."""
 
 
 def start_metadata_log(
@@ -117,7 +124,7 @@ def start_metadata_log(
     if not isinstance(outcome.failure, Absent):
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
-    opened, inconsistent = _opened(load, disk, content, outcome)
+    opened, inconsistent, _ = _opened(load, disk, content, outcome)
     topic_id = topic_id_of(disk)
     if isinstance(topic_id, str) and not isinstance(topic_id, Absent) and topic_id != _TOPIC_ID:
         words = f"{path}: its partition.metadata names topic id {topic_id}, and that of the metadata log is {_TOPIC_ID}"
@@ -134,39 +141,50 @@ def start_metadata_log(
             last_epoch=max((one for one in led if isinstance(one, int)), default=0),
         )
     try:
-        unread, words = _unread_snapshot(
+        unread, words, level = _unread_snapshot(
             folder, content, version, is_controller=is_controller, names_voters=not configured_voters
         )
     except EvidenceError as error:
-        unread, words = None, error.problem
-    bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version)
+        unread, words, level = None, error.problem, Absent.UNKNOWN
+    is_read = version >= _FIRST_WITH_BOOTSTRAP and (version < _FIRST_WITHOUT_BOOTSTRAP or not opened.log_end_offset)
+    bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version) if is_read else (None, "")
     opened, refusal = replace(opened, unknown=words or unread_bootstrap), bootstrap or refusal or unread
     epochs = [each.broker_epoch for each in one.log_dirs]
-    return MetadataStart(replace(opened, lost_before=_lost_before(opened, content, epochs)), refusal or inconsistent)
+    lost_before = _lost_before(opened, content, epochs)
+    return MetadataStart(replace(opened, lost_before=lost_before), refusal or inconsistent, level)
 
 
 def _bootstrap_refusal(one: FoundInput, path: str, version: KafkaVersion) -> tuple[Refusal | None, str]:
     """Return why `bootstrap.checkpoint` ends the start, and what of it can't be read, in words."""
     name = join(path, "bootstrap.checkpoint")
-    if version < _FIRST_WITH_BOOTSTRAP or "bootstrap.checkpoint" not in {
-        each.name for each in one.listings.of(path).entries
-    }:
+    if "bootstrap.checkpoint" not in {each.name for each in one.listings.of(path).entries}:
         return None, ""
-    levels, is_whole = [], True
     try:
         with open_evidence(one.root / name) as file:
-            for record in iter_records(file):
-                if isinstance(record, Damage) or record.is_control:
-                    is_whole &= not isinstance(record, Damage)
-                    continue
-                message = parse_metadata_record(record.value or b"")
-                is_whole &= isinstance(message, Decoded)
-                if isinstance(message, Decoded) and message.fields.get("name") == METADATA_VERSION:
-                    levels.append(message.fields["feature_level"])
+            levels, strange, is_whole = _read_levels(file)
     except (EvidenceError, FormatError) as error:
         return None, f"{name}: {error.problem if isinstance(error, EvidenceError) else error}"
+    is_whole &= not strange
     refusal = refuse_bootstrap(levels, version) if levels or is_whole else None
     return refusal, "" if is_whole or refusal else f"{name}, which each start reads, is damaged"
+
+
+def _read_levels(file: EvidenceFile) -> tuple[list[int], str, bool]:
+    """Return the levels of metadata.version in a snapshot, why its first record that nobody knows is not understood, and whether no record is damaged."""
+    levels, strange, is_whole = [], "", True
+    for record in iter_records(file):
+        if isinstance(record, Damage) or record.is_control:
+            is_whole &= not isinstance(record, Damage)
+            continue
+        value = record.value or b""
+        if value[:1] == _FRAME and len(value) > 1 and value[1] in METADATA_TABLES and value[1] != _FEATURE_LEVEL:
+            continue  # by far the most are of partitions
+        message = parse_metadata_record(value)
+        if isinstance(message, Undecoded):
+            strange = strange or message.reason
+        elif message.fields.get("name") == METADATA_VERSION:
+            levels.append(message.fields["feature_level"])
+    return levels, strange, is_whole
 
 
 def _lost_before(opened: MetadataLoad, content: DirectoryContent, broker_epochs: Sequence[int | Absent]) -> str:
@@ -204,33 +222,39 @@ def _opened(
 
 def _unread_snapshot(
     folder: Path, content: DirectoryContent, version: KafkaVersion, *, is_controller: bool, names_voters: bool
-) -> tuple[Refusal | None, str]:
-    """Return why the newest snapshot, with which each node begins to read the metadata, ends the start; and what makes it unknown, in words.
+) -> tuple[Refusal | None, str, int | Absent]:
+    """Return why the newest snapshot, with which each node begins to read the metadata, ends the start; what makes it unknown, in words; and its metadata.version.
 
     Args:
         names_voters: the voters stand in it, and not in the settings: with an empty one a controller stays up and none leads.
     """
+    level: int | Absent = Absent.UNKNOWN
     if misnamed := _refuse_snapshot_names((*content.files, *content.folders)):
-        return misnamed, ""
+        return misnamed, "", level
     snapshots = _snapshots((*content.files, *content.folders))
     if not snapshots:
-        return None, ""
+        return None, "", level
     epoch, end = max((epoch, end) for end, epoch in snapshots)
     name = f"{end:020d}-{epoch:010d}.checkpoint"
     if name in content.folders:
-        return Refusal("UncheckedIOException", f"{name} is a directory: Failed to read records into memory"), ""
+        return Refusal("UncheckedIOException", f"{name} is a directory: Failed to read records into memory"), "", level
     with open_evidence(folder / name) as file:
         walked = [(window.batches, window.span.end) for window in walk_segment(file, level=Level.CRC)]
         whole = sum(int(batches["length"].sum()) for batches, _ in walked)
         is_sound = all(bool(batches["crc_valid"].all()) for batches, _ in walked)
         is_checked = is_controller and version >= _FIRST_THAT_READS_ALL
         if not is_sound and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG):
-            return Refusal("CorruptRecordException", f"{name}: Record is corrupt"), ""
+            return Refusal("CorruptRecordException", f"{name}: Record is corrupt"), "", level
         if not file.size and is_checked and not names_voters:
-            return Refusal("NoSuchElementException", f"{name} is empty: No value present"), ""
+            return Refusal("NoSuchElementException", f"{name} is empty: No value present"), "", level
         if not is_sound or whole != file.size or not file.size:
-            return None, f"{name}, with which it begins to read the metadata, is damaged or cut short"
-    return None, ""
+            return None, f"{name}, with which it begins to read the metadata, is damaged or cut short", level
+        levels, strange, _ = _read_levels(file)
+    words = f"{name}, with which it begins to read the metadata, has a record that is not understood: {strange}"
+    # One thread reads all of it before any other starts (`KRaftControlRecordStateMachine`).
+    is_refused = bool(strange) and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG)
+    refusal = Refusal("MetadataParseException", words) if is_refused else None
+    return refusal, words if strange and not is_refused else "", next(reversed(levels), level)
 
 
 def _refuse_snapshot_names(names: Sequence[str]) -> Refusal | None:
@@ -301,11 +325,11 @@ def _quorum_refusal(
         # Between, no number is looked at but by the fields, and what those of a later one are is not known here.
         is_judged = version >= (3, 7) or number == 1
         return Refusal(_newer_state(version), words) if is_judged else None, None
-    if number and fields.get("currentVoters"):
-        return Refusal("UnsupportedVersionException", f"{path}: version {number} has no currentVoters"), None
     for name, kind in _STATE_FIELDS[number].items():
         if problem := _state_problem(fields, name, kind):
             return Refusal(problem, f"{path}: {name} is missing, or not what it has to be"), None
+    if number and fields.get("currentVoters"):
+        return Refusal("UnsupportedVersionException", f"{path}: version {number} has no currentVoters"), None
     return None, parse_quorum_state(json.dumps({**fields, "data_version": number}).encode())
 
 

@@ -1,7 +1,7 @@
 """Predicts the starts of one node, one after the other, until one ends well or nothing changes."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from stat import S_ISREG
@@ -87,6 +87,14 @@ HALF_MIGRATED = (
 )
 _UNSTABLE_LEVELS = "unstable.feature.versions.enable", "unstable.metadata.versions.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
+_OF_IMAGE = {
+    f"PartitionRecord{OF_NO_TOPIC}": "NullPointerException",
+    f"PartitionChangeRecord{OF_NO_TOPIC}": "NullPointerException",
+    "BrokerRegistrationChangeRecord": "IllegalStateException",
+    "FenceBrokerRecord": "IllegalStateException",
+    "UnfenceBrokerRecord": "IllegalStateException",
+}
+"""What the loader of the metadata throws on a record that fits nothing (`TopicsDelta`, `ClusterDelta`), which a combined node has before its controller does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +258,7 @@ class NodeStarter:
         return {
             place: LoadFailure("RuntimeException", f"Error while reading meta.properties of {one.path}", is_io=True)
             for place, one in described
-            if one.has_file and not one.is_readable
+            if one.has_file and not one.is_taken(self._asked)
             if self._asked >= (3, 7) or (one.properties is Absent.UNREADABLE and self._asked >= (1, 0))
         }
 
@@ -375,18 +383,7 @@ class NodeStarter:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif unregistered is not None and not _exits(end):
                 end = Start(StartResult.EXITS, unregistered.exception, unregistered.reason)
-            elif self._metadata is not None and self._metadata.load.unknown and not _exits(end):
-                end = Unpredictable(self._metadata.load.unknown)
-            elif self._node.is_not_migrated(self._asked) and not _exits(end):
-                end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
-            elif self._is_half_migrated and not _exits(end):
-                end = Unpredictable(HALF_MIGRATED)
-            elif not _exits(end) and (elected := self._migration_refusal()) is not None:
-                # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
-                end = Unpredictable(f"it exits once it is elected: {elected.reason}")
-            elif isinstance(end, Start) and not _exits(end) and self._is_mixed:
-                end = Unpredictable("it goes by records of two metadata quorums until the log is copied anew")
-            elif isinstance(end, Start) and not _exits(end) and (doubt := self._doubt_of_files()):
+            elif not _exits(end) and (doubt := next(self._doubts(end), "")):
                 end = Unpredictable(doubt)
             starts.append(
                 self._predicted_start(
@@ -427,6 +424,33 @@ class NodeStarter:
             and self._assigned is None
             and not self._is_preview,
         )
+
+    def _doubts(self, end: Start | Unpredictable) -> Iterator[str]:
+        """Yield what leaves it open how a start ends that none of the logs ends."""
+        if self._metadata is not None and self._metadata.load.unknown:
+            yield self._metadata.load.unknown
+        if self._node.is_not_migrated(self._asked):
+            yield "its log directories are of a broker with ZooKeeper, and it is started without"
+        if self._is_half_migrated:
+            yield HALF_MIGRATED
+        if (elected := self._migration_refusal()) is not None:
+            # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
+            yield f"it exits once it is elected: {elected.reason}"
+        if isinstance(end, Unpredictable):
+            return
+        if self._is_mixed:
+            yield "it goes by records of two metadata quorums until the log is copied anew"
+        for number, one in self._log_dirs:
+            for name in sorted(one.files):
+                if self._makes_log(number, one.path, name) is Absent.UNKNOWN:
+                    place = f"{join(one.path, name)} is a plain file"
+                    yield f"{place}: its log directory fails if the broker makes the log of that partition there"
+        if not self._node.is_kraft or end.result is StartResult.DIRECTORY_OFFLINE:
+            return  # a broker with ZooKeeper begins anew in a directory that was not there
+        if absent := self._absent_log_dirs():
+            yield f"server.properties names {listed(absent, most=4)}, which {form(len(absent), 'is', 'are')} not given"
+        if not self._knows_registration() and (empty := self._node.empty_folders()):
+            yield f"{listed(empty, most=4)} beside its log directories is empty: if log.dirs names it, a disk is not mounted"
 
     @property
     def _is_half_migrated(self) -> bool:
@@ -589,18 +613,6 @@ class NodeStarter:
         # Without an assigned directory it tries the one with the fewest logs first.
         return here[own] == (number, path) if self._asked >= (3, 7) and own in here else Absent.UNKNOWN
 
-    def _doubt_of_files(self) -> str:
-        """Return which plain file may be where the broker makes a log; empty where none is."""
-        return next(
-            (
-                f"{join(one.path, name)} is a plain file: its log directory fails if the broker makes the log of that partition there"
-                for number, one in self._log_dirs
-                for name in sorted(one.files)
-                if self._makes_log(number, one.path, name) is Absent.UNKNOWN
-            ),
-            "",
-        )
-
     def _first_malformed(self, read: Iterable[Mapping[TopicPartition, int] | LoadFailure]) -> LoadFailure | Absent:
         """Return the first failure of a directory: since 3.1 a number that is none only resets the offsets."""
         failures = (one for one in read if isinstance(one, LoadFailure))
@@ -689,22 +701,24 @@ class NodeStarter:
         if self._metadata is not None and self._metadata.refusal is not None:
             return self._metadata.refusal
         quorum = self._around.quorum
-        is_stuck = bool(self._around.voters_down) or (quorum is not None and quorum.is_stuck)
+        history = self._around.history
+        has_no_voter = history is not None and history.has_no_voter
+        is_stuck = bool(self._around.voters_down) or has_no_voter or (quorum is not None and quorum.is_stuck)
         if is_stuck and self._directories:
             return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         refusal = self._refusal_of_records()
         if refusal is not None:
             return refusal
-        refusal = refuse_level(
-            self._around.level,
-            version,
-            is_controller=self._is_controller,
-            is_unstable_enabled=is_unstable_enabled,
+        levels = (Absent.UNKNOWN if self._metadata is None else self._metadata.snapshot_level, self._around.level)
+        refused = (
+            refuse_level(one, version, is_controller=self._is_controller, is_unstable_enabled=is_unstable_enabled)
+            for one in levels
         )
+        refusal = next((one for one in refused if one is not None), None)
         if refusal is None and self._around.state is not None:
-            levels = self._around.state.features
-            features = {name: level for name, level in levels.items() if name != METADATA_VERSION}
+            known = self._around.state.features.items()
+            features = {name: level for name, level in known if name != METADATA_VERSION}
             refusal = refuse_features(
                 features,
                 version,
@@ -713,7 +727,6 @@ class NodeStarter:
             )
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_topic_settings(version, self._known.topics)
-        history = self._around.history
         if history is not None and history.current_voters == (node.node_id,) and not self._directories:
             refusal = refusal or self._migration_refusal()
         return refusal
@@ -737,8 +750,8 @@ class NodeStarter:
         if misfit is None or self._asked < FIRST_WITH_VOTERS_IN_LOG:
             return None
         name, words = misfit
-        is_image = name.startswith("Partition") and name.endswith(OF_NO_TOPIC) and not self._is_controller_alone
-        return Refusal("NullPointerException" if is_image else "RuntimeException", words)
+        by_image = "" if self._is_controller_alone else _OF_IMAGE.get(name, "")
+        return Refusal(by_image or "RuntimeException", words)
 
     def _doubt_of_records(self) -> str:
         """Return which record a controller before 3.9 may not be able to apply; empty where there is none."""

@@ -196,8 +196,8 @@ def _names_nothing(one: FoundInput, log_dir: FoundLogDir) -> bool:
         parse_meta_properties(one.read_small(join(log_dir.path, "meta.properties")))
     except EvidenceError:
         return False
-    except FormatError:
-        return True
+    except FormatError as error:
+        return error.expected != ESCAPE  # on which the whole file is refused
     return False
 
 
@@ -291,6 +291,10 @@ def _is_named(one: FoundInput, paths: Collection[Path]) -> bool:
     return all(one.root / log_dir.path in paths for log_dir in one.log_dirs)
 
 
+def _has_named(one: FoundInput, paths: Collection[Path]) -> bool:
+    return any(one.root / log_dir.path in paths for log_dir in one.log_dirs)
+
+
 def _has_metadata_log(one: FoundInput) -> bool:
     return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
 
@@ -299,7 +303,11 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     naming = [{node for node in configured if _is_named(each, node.log_dirs)} for each in (one, other)]
     if all(naming):
         return not naming[0].isdisjoint(naming[1])
-    if not configured and not any(one.listings.of(log_dir.path).entries for log_dir in one.log_dirs):
+    for settings, unnamed in zip(naming, (other, one), strict=True):
+        ids = {node.node_id for node in settings} | {unnamed.described.broker_id}
+        if settings and len(ids - set(Absent)) > 1:
+            return False  # the settings of another node name one of them
+    if not any(naming) and not any(one.listings.of(log_dir.path).entries for log_dir in one.log_dirs):
         return True  # it was taken for a log directory of the only node that is given, or of the one beside it
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
@@ -325,8 +333,8 @@ def _are_beside(one: Path, other: Path) -> bool:
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     """Return the inputs that paths name.
 
-    An empty directory, named or below one that is, is one where a `server.properties` among them names it. Where no settings are given, one that is named is one of the only node, or of the one
-    whose log directories lie beside it: the mount point of a disk that is not mounted.
+    An empty directory, named or below one that is, is one where a `server.properties` among them names it. Else one that is named is one of the only node of which no settings are given, or of
+    the one whose log directories lie beside it: the mount point of a disk that is not mounted.
     """
     find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, with_emptied=False)
     empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
@@ -335,14 +343,14 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
         return find(paths, keep_going=keep_going)
     inputs = find(others, keep_going=True)
     named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
-    nodes = [one for one in inputs.found if one.log_dirs]
+    nodes = [one for one in inputs.found if one.log_dirs and not _has_named(one, named)]
 
     def is_of_one(path: Path) -> bool:
         beside = (one for one in nodes if _are_beside(one.root, path.resolve()))
         ids = ({one.described.broker_id for one in among} for among in (nodes, beside))
         return any(len(each) == 1 and not each & set(Absent) for each in ids)
 
-    blank = [path for path in empty if (path.resolve() in named if named else is_of_one(path))]
+    blank = [path for path in empty if path.resolve() in named or is_of_one(path)]
     inside = {one: _empty_below(one, named) for one in others if not isinstance(one, ForeignPath)}
     if len(blank) < len(empty) or inputs.problems:
         unusable = {one.described.path for one in inputs.found if one.described.kind == "unreadable"}

@@ -75,6 +75,8 @@ class MetadataHistory:
     damage: tuple[tuple[str, Damage], ...]
     """The damage, with the path of the file."""
     problems: tuple[Problem, ...]
+    has_no_voter: bool = False
+    """The newest record of the voters names none (KIP-853): no controller is elected."""
     is_log_known: bool = True
     """All of its segments could be read: else where it ends is unknown."""
     migration: int = 0

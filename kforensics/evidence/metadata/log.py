@@ -115,6 +115,7 @@ class _LogReader:
             quorum=self.quorum,
             current_voters=self._voters,
             voter_directories=self.voter_directories,
+            has_no_voter=self.directories_from >= 0 and not self.voter_directories,
             quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),

@@ -138,6 +138,9 @@ def _starts(found: PredictedCluster, state: State) -> str:
 
 def _why_unknown(found: PredictedCluster) -> Iterator[str]:
     """Yield what leaves the starts unknown although each log here is known to load."""
+    for start in found.starts:
+        if isinstance(start.result, Absent) and start.reason:
+            yield f"The start is not known: {start.reason.rstrip('.')}"
     if found.has_problems:
         yield "Not all could be read"
     if found.versions:

@@ -81,6 +81,10 @@ class NodeDirectory(NamedTuple):
     properties: frozenset[tuple[str, str]] | Absent = frozenset()
     """All that its `meta.properties` says; unreadable where the file can't be opened."""
 
+    def is_taken(self, version: KafkaVersion) -> bool:
+        """Return whether the log directory is not offline for its `meta.properties`; since 3.7 it is for a version of the file that nobody knows, too."""
+        return self.is_readable and (version < (3, 7) or self.version in {0, 1})
+
     @classmethod
     def missing(cls, path: str) -> "NodeDirectory":
         """Return a log directory that is not there."""
@@ -177,10 +181,10 @@ def refuse_identity(
         return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
     if is_kraft:
         elsewhere = next((one for one in directories if one.has_metadata_log and one.is_metadata_dir is False), None)
-        if is_ensemble and not any(one.has_file and one.is_readable for one in directories):
+        if is_ensemble and not any(one.has_file and one.is_taken(version) for one in directories):
             return Refusal(usual, "No readable meta.properties files found.")
         for one in directories:
-            is_lost = one.properties is Absent.UNREADABLE or (is_ensemble and not one.is_readable)
+            is_lost = one.properties is Absent.UNREADABLE or (is_ensemble and not one.is_taken(version))
             if not one.has_file:
                 return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
             if is_lost and (one.has_metadata_log or one.is_metadata_dir is True):
@@ -196,10 +200,10 @@ def refuse_identity(
         for one, values in zip(opened, said, strict=True):
             if values != said[0]:
                 return _inconsistent(one)
-    unread = next((one for one in opened if not one.is_readable), None)
+    unread = next((one for one in opened if not one.is_taken(version)), None)
     if is_kraft and not is_ensemble and unread is not None:
         return Refusal("RuntimeException", f"Failed to find required property in meta.properties of {_place(unread)}")
-    known = [one for one in directories if one.has_file and one.is_readable]
+    known = [one for one in directories if one.has_file and one.is_taken(version)]
     for one in known:
         takes_both = version >= ((3, 4) if is_kraft else (3, 7)) and (is_kraft or is_migrating)
         if one.version not in ({0, 1} if takes_both else {1 if is_kraft else 0}):
@@ -509,7 +513,7 @@ def refuse_features(
         if is_unstable_enabled and name in _UNSTABLE_LEVELS:
             known = (*known, _UNSTABLE_LEVELS[name])
         newest = max((one for since, one in known if version >= since), default=0)
-        if level <= newest:
+        if 0 <= level <= newest:
             continue
         supported = f"0-{newest}" if newest else "0"
         if is_controller:
