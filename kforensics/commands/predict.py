@@ -8,7 +8,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.cluster import ReadBefore, read_before
 from kforensics.case.model import Case, tell
 from kforensics.case.processes import default_jobs
-from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
+from kforensics.case.settings import Surroundings, look_around, parse_settings
 from kforensics.case.wanted import check_wanted
 from kforensics.commands.graver import no_calmer, no_calmer_than_cleaners, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
@@ -54,7 +54,6 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding, misnamed_finding
 from kforensics.findings.rules.upkeep import empty_coordinator_finding
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import loads_without_end
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate, is_migrating, migration_words
@@ -381,11 +380,14 @@ class _Nodes:
         }
         down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
         in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
-        absent = {*voters} - started.keys()
-        # One that is added to the voters registered before, as an observer that has caught up (KIP-853).
-        registered = history.controllers if history is not None else {}
-        in_doubt += tuple(sorted(absent - registered.keys())) if registered else ()
-        in_doubt += tuple(one for one in renamed_voters(self._around.properties, absent) if one not in in_doubt)
+        # A controller that is no voter may be one under another id, and one that became a voter registered before (KIP-853).
+        is_strange = any(
+            one.described.kind == "controller" and node.configured_id not in voters
+            for node in self._nodes
+            for one in node.inputs
+        )
+        registered = {*history.controllers} if history is not None and not is_strange else set()
+        in_doubt += tuple(sorted({*voters} - started.keys() - registered)) if registered or is_strange else ()
         spare = (len(voters) - 1) // 2
         if len(down) > spare:
             self._around = replace(self._around, voters_down=down)
@@ -548,25 +550,6 @@ class _Nodes:
             is_partial=is_partial,
             has_problems=has_problems,
         )
-
-
-def renamed_voters(properties: Sequence[Mapping[str, str]], voters: Collection[int]) -> tuple[int, ...]:
-    """Return the voters that settings of one node name at an address that another one has under another id: it is not known whether nodes that look for them there are let in."""
-    named: list[dict[str, str]] = []
-    own: dict[str, str] = {}
-    for one in properties:
-        named.append({address: number for number, address in configured_voters(one).items() if address})
-        own |= {address: number for address, number in named[-1].items() if number == node_id_of(one)}
-    looked_for = (item for each in named for item in each.items())
-    return tuple(
-        sorted(
-            {
-                int(number)
-                for address, number in looked_for
-                if own.get(address, number) != number and number in map(str, voters)
-            }
-        )
-    )
 
 
 def _missing_directories(started: NodeStarts) -> MissingDirectories:

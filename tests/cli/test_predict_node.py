@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.predict import renamed_voters
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
@@ -490,16 +489,31 @@ def test_no_voter_and_one_that_never_registered_let_no_broker_in(node, capsys, v
     assert words in document["starts"][0]["reason"]
 
 
+def test_voters_that_are_not_given_are_in_doubt_beside_a_controller_that_is_none(node, tmp_path, fixtures, capsys):
+    beside = copied(fixtures / "unclean-election" / "controller-100", tmp_path / "controller")
+    edit(beside / "meta.properties", "node.id", "7")
+
+    starts = predict(capsys, node, beside, "--kafka", "4.1.0")[0]["starts"]
+
+    assert "whether voter 100 can start is not known" in starts[0]["reason"]
+    assert predict(capsys, node, "--kafka", "4.1.0")[0]["starts"][0]["outcome"] == "starts"
+
+
 def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(node, apart, capsys):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
     (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
-    batch = metadata_batch(
-        history.end_offset, [metadata_record("BeginTransactionRecord", {})], epoch=history.last_epoch
-    )
+    (node / "metadata" / "bootstrap.checkpoint").unlink()
+    levels = history.latest().features
+    lowered = ({"name": name, "feature_level": 19 if name == "metadata.version" else 0} for name in levels)
+    records = [
+        *(metadata_record("FeatureLevelRecord", one) for one in lowered),
+        metadata_record("BeginTransactionRecord", {}),
+    ]
+    batch = metadata_batch(history.end_offset, records, epoch=history.last_epoch)
     log.write_bytes(log.read_bytes() + batch)
 
     outcomes = [
-        predict(capsys, node, apart, "--kafka", version)[0]["starts"][0]["outcome"] for version in ("3.7.1", "4.1.0")
+        predict(capsys, node, apart, "--kafka", version)[0]["starts"][0]["outcome"] for version in ("3.8.1", "4.1.0")
     ]
 
     assert outcomes == [None, "starts"]
@@ -1418,17 +1432,6 @@ def test_directories_with_exchanged_names_are_not_served(node, capsys):
     one.rename(other)
     (node / "aside").rename(one)
     assert "not served" not in str(predict(capsys, node)[0]["answer"])
-
-
-@pytest.mark.parametrize(
-    ("named", "own", "found"),
-    [("2@h:9093", "7@h:9093", (2,)), ("2@h:9093", "7@other:9093", ()), ("7@h:9093", "7@h:9093", ())],
-)
-def test_a_voter_that_its_address_shows_under_another_id_is_not_known_to_start(named, own, found):
-    of_broker = {"node.id": "1", "process.roles": "broker", "controller.quorum.voters": named}
-    of_controller = {"node.id": "7", "process.roles": "controller", "controller.quorum.voters": own}
-
-    assert found == renamed_voters([of_broker, of_controller], {2, 7})
 
 
 def test_a_log_directory_that_failed_by_the_last_lines_is_not_taken_as_mended(node, tmp_path, capsys):

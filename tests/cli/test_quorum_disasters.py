@@ -281,7 +281,7 @@ def test_of_a_quorum_that_begins_in_the_same_epoch_it_is_open_what_becomes_of_ea
 @pytest.mark.parametrize(
     ("edit_of", "words"),
     [
-        ("quorum-state", "its quorum-state has leader epoch 900, which no voter knows"),
+        ("quorum-state", "its copy of the metadata has leader epoch 900, which no voter knows"),
         ("snapshot", "its snapshot of the metadata ends at 5000, and the logs of all voters at or below"),
         ("settings", "its settings name voters 9, and the metadata names 100"),
         ("nothing", ""),

@@ -296,13 +296,11 @@ class NodeStarter:
         }
         refusal = self._refusal()
         self._newer = self._newer_than_known() if self._conditions.is_inferred or refusal is None else ""
-        not_judged = (
-            IDENTITY_UNREAD
-            if self._is_identity_unread()
-            else self._newer or self._doubt_of_voters() or self._doubt_of_observer() or self._doubt_of_records()
-        )
+        not_judged = IDENTITY_UNREAD if self._is_identity_unread() else self._newer
         if not_judged:
             refusal = None
+        elif refusal is None:
+            not_judged = self._doubt_of_voters() or self._doubt_of_observer() or self._doubt_of_records()
         is_reached = refusal is None and not not_judged
         unregistered = self._registration_refusal() if is_reached else None
         with_logs = {directory.place for directory in self._directories} or markers.keys()
@@ -525,8 +523,9 @@ class NodeStarter:
         epochs = [
             one.leader_epoch for one in states if isinstance(one, QuorumState) and isinstance(one.leader_epoch, int)
         ]
+        epochs += [one.last_epoch for one in around.histories if one.node_id == node_id]
         if max(epochs, default=-1) > around.quorum_epoch + 1:
-            return f"its quorum-state has leader epoch {max(epochs)}, which no voter knows: it follows no leader before"
+            return f"its copy of the metadata has leader epoch {max(epochs)}, which no voter knows: it follows no leader before"
         return ""
 
     def _newer_than_known(self) -> str:
@@ -710,10 +709,11 @@ class NodeStarter:
         refusal = self._refusal_of_records()
         if refusal is not None:
             return refusal
-        levels = (Absent.UNKNOWN if self._metadata is None else self._metadata.snapshot_level, self._around.level)
+        # A broker alone passes over a level in its snapshot that it does not know.
+        opened = self._metadata if self._is_controller else None
         refused = (
             refuse_level(one, version, is_controller=self._is_controller, is_unstable_enabled=is_unstable_enabled)
-            for one in levels
+            for one in (Absent.UNKNOWN if opened is None else opened.snapshot_level, self._around.level)
         )
         refusal = next((one for one in refused if one is not None), None)
         if refusal is None and self._around.state is not None:
