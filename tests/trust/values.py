@@ -221,7 +221,6 @@ def invocations(random: Random, given: Evidence, out: Path) -> Iterator[tuple[st
         ("metadata", *now, "--at", offset, *json_), ("metadata", *now, "--broker", leader), ("metadata", *now, "--format", "jsonl"),
         ("seal", *whole), ("capture", *now[:1], "--plan"), ("capture", *now[:1], *to(".kfc"), *json_), ("capture", *now[-1:], "--depth", "tails", *to(".kfc")),
         ("capture", *now[:1], "--redact-topics", "--redact-key", str(key), *to(".kfc")), ("capture", *now[-1:], "--all-batches", "--with-tail", *to(".kfc")),
-        ("fleet", "scan", *now[:1], *to(), *json_), ("fleet", "scan", *now[-1:], *to(), "--digests-only"),
         ("groups", *now, "--redact", "--redact-key", str(key), *json_), ("explain", *whole, *before, "--redact", "--redact-key", str(key), *json_),
     )  # fmt: skip
 
