@@ -51,7 +51,6 @@ FINDING_COLUMNS = (
     "statement",
 )
 NODE_COLUMNS = ("audit_id", "input", "cluster_id", "node_id")
-REPLICA_COLUMNS = ("cluster_id", "topic", "partition", "node_id")
 PROBLEM_COLUMNS = ("audit_id", "input", "topic", "partition")
 
 Rows = Iterable[Mapping[str, Any]]

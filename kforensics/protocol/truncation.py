@@ -168,11 +168,6 @@ class TruncationOutcome(NamedTuple):
     below_high_watermark: bool = False
     """Whether it truncates below the follower's own high watermark, which never happens with clean elections and fencing."""
 
-    @property
-    def compares_epochs(self) -> bool:
-        """Return whether the truncation compares epochs; otherwise divergent records may stay and equal ones may be discarded."""
-        return not self.endless and all(step.kind in {StepKind.EPOCH_REQUEST, StepKind.FETCH} for step in self.steps)
-
 
 def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules = CURRENT_RULES) -> LogState:
     """Return the log of a replica that has just become leader.

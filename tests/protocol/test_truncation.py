@@ -76,7 +76,6 @@ def test_kip_279_asks_twice():
     ]
     assert [step.truncate_to for step in outcome.steps] == [20, 10]
     assert outcome.offset == 10
-    assert outcome.compares_epochs
 
 
 def test_kip_595_diverging_epoch_on_fetch():
@@ -104,7 +103,6 @@ def test_high_watermark_truncation_loses_a_committed_record():
     leader = state((0, 0), end=2, high_watermark=2)
     outcome = follower_truncation(follower, leader, protocol=ProtocolName.HW)
     assert (outcome.offset, outcome.rule) == (1, TruncationRule.HIGH_WATERMARK)
-    assert not outcome.compares_epochs
     assert outcome.steps[0].sentence() == "its log ends at 2, its high watermark is 1: it truncates to 1"
     for protocol in (ProtocolName.KIP_101, ProtocolName.KIP_279, ProtocolName.KIP_595):
         assert follower_truncation(follower, leader, protocol=protocol).offset is NOTHING
@@ -123,7 +121,6 @@ def test_high_watermark_truncation_keeps_a_divergence():
 def test_an_empty_epoch_cache_falls_back_to_the_high_watermark(protocol):
     outcome = follower_truncation(state(end=9, high_watermark=4), state((2, 3), end=12), protocol=protocol)
     assert (outcome.offset, outcome.rule) == (4, TruncationRule.EMPTY_EPOCH_CACHE)
-    assert not outcome.compares_epochs
     missing = follower_truncation(state(end=9), state((2, 0), end=12), protocol=protocol)
     assert missing.offset == 0
     assert not missing.full_restart
@@ -204,7 +201,6 @@ def test_out_of_range_truncates_to_the_leaders_end_without_comparing_epochs():
     )
     assert outcome.offset == 80
     assert outcome.endless
-    assert not outcome.compares_epochs
 
 
 def test_a_truncation_below_the_log_start_restarts_the_log():

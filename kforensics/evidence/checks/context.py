@@ -150,7 +150,6 @@ class CheckedPartition:
 class Remembered(NamedTuple):
     """A missing sequence that a producer snapshot of the same directory names: its batch was in the log."""
 
-    broken: SequenceBreak
     sequence: int
     offset: int
     path: str

@@ -404,7 +404,7 @@ class _PartitionCheck:
             for entry in value.entries:
                 for one in wanted.get((entry.producer_id, entry.producer_epoch), ()):
                     if one.first <= entry.last_sequence <= one.last:
-                        yield Remembered(one, entry.last_sequence, entry.last_offset, file.path)
+                        yield Remembered(entry.last_sequence, entry.last_offset, file.path)
 
     def _written_again(self, segments: list[ScannedSegment]) -> Iterator[WrittenAgain]:
         """Yield batches of a raised epoch whose records are byte for byte those of one before."""

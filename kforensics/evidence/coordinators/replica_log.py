@@ -133,7 +133,7 @@ class ReplicaLog:
         return self.segments[-1][0] if self.segments else 0
 
 
-_NO_CONTROL = ControlRecord(ControlType.UNKNOWN, None, Undecoded("the control record can't be decoded"))
+_NO_CONTROL = ControlRecord(ControlType.UNKNOWN, Undecoded("the control record can't be decoded"))
 
 
 def list_log(place: PartitionPlace) -> ReplicaLog:

@@ -1,19 +1,23 @@
 """`__transaction_state` and `__share_group_state` as replicas hold them: every state that a coordinator wrote, in the order of the log (KIP-932)."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Span
 from kforensics.evidence.coordinators.group_log import Place
-from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.log.records import Record
-from kforensics.formats.messages.coordinators import SHARE_TABLES, parse_share_record, parse_txn_record
+from kforensics.formats.messages.coordinators import SHARE_TABLES, TXN_TABLES
+from kforensics.formats.messages.frame import CoordinatorRecord, CoordinatorTables, parse_coordinator_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.units import TopicPartition
 from kforensics.words import name_text
+
+State = TypeVar("State")
 
 
 class TransactionState(NamedTuple):
@@ -42,22 +46,54 @@ class TransactionState(NamedTuple):
 
 
 @dataclass(slots=True)
-class TransactionLog:
-    """One replica of a partition of `__transaction_state`, read through."""
+class CoordinatorLog:
+    """One replica of a partition of a coordinator's topic; what it counts is of what was read."""
 
     place: PartitionPlace
-    states: list[TransactionState] = field(default_factory=list)
-    """The newest of each transactional id, in the order of the log."""
-    history: list[TransactionState] = field(default_factory=list)
-    """All states of the transactional ids that were asked for."""
     skipped: int = 0
     """Records of unknown type or version."""
     why_skipped: str = ""
     """Why the first of them is, in words."""
     end: int = 0
     last_epoch: int = -1
-    newest_ms: int = -1
     problems: tuple[Problem, ...] = ()
+
+    def read(
+        self,
+        tables: CoordinatorTables,
+        understood: Callable[[Record, CoordinatorRecord, str], State | None],
+        *,
+        until_ms: int | None,
+        deleted: bool = False,
+    ) -> Iterator[State]:
+        """Read the records in order; those that are newer are left out."""
+        log = list_log(self.place)
+        # An empty segment behind the records was rolled at its base offset, which is then the end.
+        self.end = log.last_base
+        for path, record in log.records(log.deleted if deleted else log.segments):
+            self.end = max(self.end, record.offset + 1)
+            self.last_epoch = max(self.last_epoch, record.partition_leader_epoch)
+            if record.is_control or (until_ms is not None and record.timestamp_ms > until_ms):
+                continue
+            parsed = parse_coordinator_record(record.key, record.value, tables)
+            state = understood(record, parsed, path)
+            if state is None:
+                self.skipped += 1
+                self.why_skipped = self.why_skipped or parsed.why_not_understood
+            else:
+                yield state
+        self.problems = tuple(log.problems)
+
+
+@dataclass(slots=True)
+class TransactionLog(CoordinatorLog):
+    """One replica of a partition of `__transaction_state`, read through."""
+
+    states: list[TransactionState] = field(default_factory=list)
+    """The newest of each transactional id, in the order of the log."""
+    history: list[TransactionState] = field(default_factory=list)
+    """All states of the transactional ids that were asked for."""
+    newest_ms: int = -1
 
 
 def read_transaction_log(
@@ -68,39 +104,20 @@ def read_transaction_log(
     deleted: bool = False,
 ) -> TransactionLog:
     """Read a replica of `__transaction_state`."""
-    log = list_log(place)
-    # An empty segment behind the records was rolled at its base offset, which is then the end.
-    found = TransactionLog(place, end=log.last_base)
+    found = TransactionLog(place)
     newest: dict[str | bytes, TransactionState] = {}
-    for state in _states(log, found, deleted=deleted):
-        if until_ms is not None and state.time_ms > until_ms:
-            continue
+    understood = partial(_state_of, place)
+    for state in found.read(TXN_TABLES, understood, until_ms=until_ms, deleted=deleted):
         found.newest_ms = max(found.newest_ms, state.time_ms)
         if state.transactional_id in history_of:
             found.history.append(state)
         newest.pop(state.transactional_id, None)
         newest[state.transactional_id] = state
     found.states = list(newest.values())
-    found.problems = tuple(log.problems)
     return found
 
 
-def _states(log: ReplicaLog, found: TransactionLog, *, deleted: bool) -> Iterator[TransactionState]:
-    for path, record in log.records(log.deleted if deleted else log.segments):
-        found.end = max(found.end, record.offset + 1)
-        found.last_epoch = max(found.last_epoch, record.partition_leader_epoch)
-        if record.is_control:
-            continue
-        state = _state_of(record, log.place, path)
-        if state is None:
-            found.skipped += 1
-            found.why_skipped = found.why_skipped or parse_txn_record(record.key, record.value).why_not_understood
-        else:
-            yield state
-
-
-def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionState | None:
-    parsed = parse_txn_record(record.key, record.value)
+def _state_of(place: PartitionPlace, record: Record, parsed: CoordinatorRecord, path: str) -> TransactionState | None:
     if not isinstance(parsed.key, Decoded):
         return None
     name = parsed.key.fields["transactional_id"]
@@ -183,39 +200,15 @@ class ShareChange(NamedTuple):
     deliveries: tuple[Delivery, ...] = ()
 
 
-@dataclass(slots=True)
-class ShareLog:
-    """One replica of a partition of `__share_group_state`; what it counts is of what was read."""
-
-    place: PartitionPlace
-    skipped: int = 0
-    """Records of unknown type or version."""
-    why_skipped: str = ""
-    """Why the first of them is, in words."""
-    end: int = 0
-    last_epoch: int = -1
-    problems: tuple[Problem, ...] = field(default=())
+class ShareLog(CoordinatorLog):
+    """One replica of a partition of `__share_group_state`."""
 
     def changes(self, *, until_ms: int | None = None) -> Iterator[ShareChange]:
         """Read the records in order."""
-        log = list_log(self.place)
-        self.end = log.last_base
-        for path, record in log.records(log.segments):
-            self.end = max(self.end, record.offset + 1)
-            self.last_epoch = max(self.last_epoch, record.partition_leader_epoch)
-            if record.is_control or (until_ms is not None and record.timestamp_ms > until_ms):
-                continue
-            change = _change_of(record, path)
-            if change is None:
-                self.skipped += 1
-                self.why_skipped = self.why_skipped or parse_share_record(record.key, record.value).why_not_understood
-            else:
-                yield change
-        self.problems = tuple(log.problems)
+        return self.read(SHARE_TABLES, _change_of, until_ms=until_ms)
 
 
-def _change_of(record: Record, path: str) -> ShareChange | None:
-    parsed = parse_share_record(record.key, record.value)
+def _change_of(record: Record, parsed: CoordinatorRecord, path: str) -> ShareChange | None:
     if not isinstance(parsed.key, Decoded) or parsed.key.version not in SHARE_TABLES.keys:
         return None
     named = parsed.key.fields

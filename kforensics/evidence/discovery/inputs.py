@@ -136,11 +136,6 @@ class Inputs:
         """The inputs as reports show them."""
         return tuple(one.described for one in self.found)
 
-    @property
-    def unusable(self) -> tuple[Input, ...]:
-        """The named paths that can't be used: with any, what is said of the others is incomplete."""
-        return tuple(one.described for one in self.found if one.shape is Absent.UNREADABLE)
-
     def below_named(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return the problems of places below paths that can be used: headlines name the others by themselves."""
         return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]

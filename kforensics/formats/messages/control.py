@@ -44,10 +44,9 @@ class ControlType(StrEnum):
 
 
 class ControlRecord(NamedTuple):
-    """A control record; `type_number` is None where the key is too short to hold one."""
+    """A control record."""
 
     type: ControlType
-    type_number: int | None
     value: Decoded | Undecoded
 
 
@@ -106,14 +105,14 @@ def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecor
     """Decode a control record as far as possible (`ControlRecordType`); an unknown type, or a message that does not fit, is `Undecoded` with the reason."""
     if key is None or len(key) < _KEY.size:
         found = "no key" if key is None else f"a key of {len(key)} bytes"
-        return ControlRecord(ControlType.UNKNOWN, None, Undecoded(f"{found} names no type"))
+        return ControlRecord(ControlType.UNKNOWN, Undecoded(f"{found} names no type"))
     number = _KEY.unpack_from(key)[1]
     if number not in CONTROL_TABLES:
-        return ControlRecord(ControlType.UNKNOWN, number, not_known("control type", number, max(CONTROL_TABLES)))
+        return ControlRecord(ControlType.UNKNOWN, not_known("control type", number, max(CONTROL_TABLES)))
     kind, table = CONTROL_TABLES[number]
     if value is None or len(value) < _VERSION.size:
-        return ControlRecord(kind, number, Undecoded("there is no value", table.name))
-    return ControlRecord(kind, number, decode_message(table, _VERSION.unpack_from(value)[0], value))
+        return ControlRecord(kind, Undecoded("there is no value", table.name))
+    return ControlRecord(kind, decode_message(table, _VERSION.unpack_from(value)[0], value))
 
 
 def encode_control_record(kind: ControlType, fields: Mapping[str, Any]) -> tuple[bytes, bytes]:

@@ -191,7 +191,7 @@ def test_one_bad_path_stops_the_run_unless_the_rest_is_asked_for(fixtures, tmp_p
 
     assert [str(tmp_path / "gone")] == [one.path for one in refused.value.errors]
     assert "--keep-going" in " ".join(refused.value.advice)
-    assert [one.path for one in found.unusable] == [str(tmp_path / "gone")]
+    assert [one.described.path for one in found.found if one.shape is Absent.UNREADABLE] == [str(tmp_path / "gone")]
 
     assert [one.kind for one in found.described] == ["unreadable", "broker"]
     assert [(one.input, one.message.partition(";")[0]) for one in found.problems] == [
@@ -213,7 +213,7 @@ def test_an_emptied_disk_beside_a_log_directory_is_a_problem_and_no_refusal(tmp_
 
     found = find_inputs([one, emptied])
 
-    assert [str(emptied)] == [one.path for one in found.unusable]
+    assert [str(emptied)] == [one.described.path for one in found.found if one.shape is Absent.UNREADABLE]
     assert [(1, True)] == [(problem.input, "an empty directory" in problem.message) for problem in found.problems]
     for asked, with_emptied in (([one, other], True), ([one, emptied], False), ([one.parent, emptied], True)):
         with pytest.raises(InputsRefused, match="an empty directory"):

@@ -22,7 +22,7 @@ def test_leader_change_carries_its_own_version() -> None:
 
         record = parse_control_record(*encode_control_record(ControlType.LEADER_CHANGE, fields))
 
-        assert record[:2] == (ControlType.LEADER_CHANGE, 2)
+        assert record.type is ControlType.LEADER_CHANGE
         assert Decoded("LeaderChangeMessage", version, fields) == record.value
 
 
