@@ -20,7 +20,7 @@ from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
 from kforensics.findings.rules.causes import CAUSES
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
-from kforensics.formats.log_lines.table import sections, told_kinds
+from kforensics.formats.log_lines.table import rows, sections, told_kinds
 from kforensics.formats.segment.walk import Level
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
@@ -99,6 +99,7 @@ def test_every_kind_of_line_has_a_text_and_a_use():
     assert [section.kind for section in sections()] == list(dict.fromkeys(section.kind for section in sections()))
     assert {section.kind for section in sections()} == set(LogEventKind)
     assert all(section.meaning.endswith(".") for section in sections())
+    assert all(row.advice.endswith(".") for row in rows() if row.advice)
     assert set(LogEventKind) >= set(LOGGED_EVENTS) | FOLDED | DECISIVE
 
 

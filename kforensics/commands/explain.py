@@ -53,7 +53,7 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
-from kforensics.reconcile.observed.node_failures import failure_words, node_failures
+from kforensics.reconcile.observed.node_failures import failure_steps, failure_words, node_failures
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, cluster_entries, election_entries
 from kforensics.reconcile.timeline.logged_operations import logged_operations, retention_entries
 from kforensics.source.capture import split_at_capture
@@ -160,6 +160,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     findings = by_gravity((*disks, *refused, *explain_findings(incidents, timeline), *unfinished_cleanings(case)))
     done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
+    failures = node_failures(events)
     words = conclude(
         incidents,
         timeline,
@@ -183,7 +184,8 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             quorum=gathered.quorum,
             named_at=_named_at(incidents, gathered, inputs),
             beside=_beside(findings, incidents),
-            failures=failure_words(node_failures(events)),
+            failures=failure_words(failures),
+            mending=failure_steps(failures),
         ),
     )
     answer = with_disks(answer, disks, refused)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from kforensics.ask.model import Ask
@@ -17,11 +17,17 @@ from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.model import Citation, full_path
 from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
-from kforensics.formats.log_lines.table import Message, Section, Weight, rows
+from kforensics.formats.log_lines.table import Message, Section, Weight, advice_of, rows
 from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock, parse_zone
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.node_failures import NodeFailure, failure_words, node_failures
+from kforensics.reconcile.observed.node_failures import (
+    OF_FAILURES,
+    NodeFailure,
+    failure_steps,
+    failure_words,
+    node_failures,
+)
 from kforensics.words import counted, form, listed, utc_words
 
 _WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)
@@ -40,6 +46,8 @@ class LineKind:
     partitions: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     """What exceptions below the lines say."""
+    advice: tuple[str, ...] = ()
+    """What to do about it, each once."""
     example: Citation | None = None
 
 
@@ -77,6 +85,11 @@ class LogsView:
     """The lines that are known, of the time that is asked about."""
     outside: tuple[str, ...] = ()
     """The files that were not read, since all their lines are outside of the time that is asked about."""
+
+    @property
+    def graver(self) -> tuple[LineKind, ...]:
+        """The kinds that are not harmless."""
+        return tuple(one for one in self.kinds if one.section.weight is not Weight.HARMLESS)
 
 
 def run(request: Ask) -> Result[LogsView]:
@@ -159,6 +172,8 @@ def _of_line(line: str) -> Result[LogsView]:
         fields, partition = with_cause(message.fields, message.topic_partition, cause)
         message = message._replace(fields=fields, topic_partition=partition)
     answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
+    if advice := message.fields.get("advice") or message.row.advice:
+        answer = replace(answer, now=(str(advice),))
     return Result(
         command="logs",
         body=LogsView(is_of_a_line=True, asked_line=line, message=message),
@@ -204,6 +219,7 @@ def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
         nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
         partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
         causes=causes,
+        advice=tuple(filter(None, dict.fromkeys(advice_of(item.event) for item in items))),
         example=items[0].citation,
     )
 
@@ -230,27 +246,47 @@ def _answer(view: LogsView) -> Answer:
     if not view.kinds:
         words = "No line of Kafka is known among them" if view.files else "No log file of a broker is among the inputs"
         return Answer(state=State.UNKNOWN, headline=f"{words}.")
-    graver = [one for one in view.kinds if one.section.weight is not Weight.HARMLESS]
-    worst = view.kinds[0].section.weight
+    graver = view.graver
     files = counted(len(view.files) - len(silent), "file")
     if not graver:
-        of = f"{counted(known, 'known line')} of {files}{f', {period}' if (period := _period(view)) else ''}"
-        return Answer(state=State.HARMLESS, headline=f"All {of} are harmless.")
-    causes = [one for one in graver if one.section.weight is Weight.CAUSE]
-    named = listed([_named(one) for one in (causes or graver)], most=_MOST_KINDS)
-    what = form(len(causes or graver), "a " + worst.value, worst.value + "s")
-    state = State.CAUSES if view.failures else _STATES[worst]
+        all_of = f"{'The' if known == 1 else 'All'} {counted(known, 'known line')} of {files}"
+        when = f" (of {period})" if (period := _period(view)) else ""
+        return Answer(state=State.HARMLESS, headline=f"{all_of} {form(known, 'is', 'are')} harmless{when}.")
+    worst = [one for one in graver if one.section.weight is graver[0].section.weight]
+    state = State.CAUSES if view.failures else _STATES[worst[0].section.weight]
     first = f"{failure_words(view.failures)} " if view.failures else ""
     period = _period(view)
-    headline = (
-        f"{first}{counted(known, 'known line').capitalize()} of {files} {form(known, 'names', 'name')} {what}: {named}."
+    headline = f"{first}{counted(known, 'known line').capitalize()} of {files} {form(known, 'names', 'name')} {_kinds_named(worst)}."
+    return Answer(
+        state=state,
+        headline=f"{headline} They are of {period}." if period else headline,
+        now=failure_steps(view.failures),
     )
-    return Answer(state=state, headline=f"{headline} They are of {period}." if period else headline)
+
+
+def beside_failures(view: LogsView) -> str:
+    """Return the sentence on the gravest lines; beside failed starts, ends and disks on other causes alone. Empty where there are none."""
+    graver = [one for one in view.graver if not view.failures or _is_apart(one)]
+    worst = [one for one in graver if one.section.weight is graver[0].section.weight]
+    if worst:
+        return f"Log lines name {_kinds_named(worst)}."
+    return "" if view.graver or not view.kinds else _answer(view).headline
+
+
+def _is_apart(kind: LineKind) -> bool:
+    return kind.section.weight is Weight.CAUSE and kind.section.kind not in OF_FAILURES
+
+
+def _kinds_named(kinds: Sequence[LineKind]) -> str:
+    """Return kinds of one weight: `a cause: registration refused (2 lines)`."""
+    weight = kinds[0].section.weight.value
+    named = listed([_named(one) for one in kinds], most=_MOST_KINDS)
+    return f"{form(len(kinds), 'a ' + weight, weight + 's')}: {named}"
 
 
 def _named(kind: LineKind) -> str:
     times = f" ({kind.lines:,} lines)" if kind.lines > 1 else ""
-    return f"{kind.section.kind.replace('-', ' ')}{times}"
+    return f"{kind.section.kind.replace('-', ' ').replace('isr', 'ISR')}{times}"
 
 
 def _period(view: LogsView) -> str:
@@ -260,4 +296,5 @@ def _period(view: LogsView) -> str:
     local = (
         "" if all(clock.is_shown and clock.source != "assumed" for clock in view.clocks) else ", as far as they are UTC"
     )
-    return f"{utc_words(min(times))} to {utc_words(max(times))}{local}"
+    until = f" to {utc_words(max(times))}" if max(times) > min(times) else ""
+    return f"{utc_words(min(times))}{until}{local}"

@@ -9,13 +9,14 @@ from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
-from kforensics.case.cluster import unread_offsets
+from kforensics.case.cluster import cluster_of, unread_offsets
 from kforensics.case.model import Case, now_of, places_of, quick_depth
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import is_wanted
-from kforensics.commands import explain
+from kforensics.commands import explain, logs
 from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.explanation import Explanation
+from kforensics.commands.logs import LineKind
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
@@ -60,6 +61,8 @@ class Triage:
     """Each question with its answer."""
     unasked: tuple[Unasked, ...]
     """The questions that these inputs can't answer, with the reason."""
+    lines: tuple[LineKind, ...]
+    """What lines of broker logs mean that are not harmless, causes first, where no partition directory is among the inputs."""
     depth: Depth
 
 
@@ -94,6 +97,15 @@ def run(ask: Ask) -> Result[Triage]:
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
+    lines: tuple[LineKind, ...] = ()
+    if not places_of(case).by_partition and cluster_of(case).log_files:
+        of_logs = logs.run(_as(ask, "logs"))
+        # What stands below another line is in the sentence on the failure.
+        lines = tuple(
+            one for one in of_logs.body.graver if not of_logs.body.failures or "exception" not in one.section.flags
+        )
+        asked = (*asked, Asked("logs", of_logs.answer))
+        answer = replace(answer, headline=f"{logs.beside_failures(of_logs.body)} {answer.headline}".strip())
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))
@@ -108,6 +120,7 @@ def run(ask: Ask) -> Result[Triage]:
             starts=() if predicted is None else tuple(_starts(predicted, numbers)),
             asked=asked,
             unasked=unasked,
+            lines=lines,
             depth=ask.depth or Depth.TAILS,
         ),
         concluded=Conclusion(

@@ -127,6 +127,46 @@ def test_logs_alone_are_asked_too(shown, incident):
     assert "A start" not in screen
 
 
+@pytest.mark.parametrize(
+    ("lines", "first", "advice"),
+    [
+        (
+            "ERROR [BrokerLifecycleManager id=3] Unable to register broker 3 because the controller returned error DUPLICATE_BROKER_REGISTRATION (k)",
+            "Log lines name a cause: registration refused. Whether committed records are lost is unknown",
+            "Look for a second process with this node id",
+        ),
+        (
+            (
+                "FATAL [Kafka Server 0], Fatal error during KafkaServer startup. Prepare to shutdown (k)\n"
+                "kafka.common.KafkaException: Failed to acquire lock on file .lock in /d. A Kafka instance in another process or thread is using this directory."
+            ),
+            "Broker 0's last start failed at 2024-05-01 12:00:00 UTC: KafkaException: Failed to acquire lock",
+            "Find the process that has the directory open",
+        ),
+        (
+            "INFO Partition [t,0] on broker 2: Cached zkVersion [12] not equal to that in zookeeper, skip updating ISR (k)",
+            "Log lines name a symptom: ISR refused. Whether committed records are lost is unknown",
+            "Where it goes on for the same partition, restart this broker",
+        ),
+        (
+            "INFO [GroupCoordinator 1]: Stabilized group g generation 7 (__consumer_offsets-17) with 3 members (k)",
+            "The 1 known line of 1 file is harmless (of 2024-05-01 12:00:00 UTC, as far as they are UTC).",
+            "Don't delete any data directory",
+        ),
+    ],
+)
+def test_what_lines_mean_is_the_answer_to_logs_alone(lines, first, advice, shown, tmp_path):
+    (tmp_path / "server.log").write_text(f"[2024-05-01 12:00:00,000] {lines}\n")
+    code, screen = shown(tmp_path / "server.log")
+    text = " ".join(screen.split())
+
+    assert code == 3
+    assert text.startswith(first)
+    assert text.count(advice) == 1
+    assert ("What the log lines mean" in text) == ("harmless" not in first)
+    assert text.endswith("More: kforensics explain and logs.")
+
+
 def test_each_question_of_the_document_has_the_answer_of_its_command(fixtures):
     made = kforensics.triage(fixtures / "unclean-election", jobs=1)
     document = made.to_dict()

@@ -58,6 +58,8 @@ class Scope:
     """What logs show beside losses and has to be decided, in clauses."""
     failures: str = ""
     """The last starts that failed and the nodes that ended by themselves, in sentences."""
+    mending: Sequence[str] = ()
+    """What to do about these."""
 
 
 def incident_state(incident: PartitionIncident) -> State:
@@ -125,6 +127,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
         now=with_place(
             (
+                *scope.mending,
                 *(quorum_steps(scope.quorum) if scope.quorum else ()),
                 *(words.now or _gather(state, asked)),
                 *set_aside_steps(lost, scope.named_at),

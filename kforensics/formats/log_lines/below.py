@@ -57,7 +57,8 @@ def with_cause(
     more = known.fields if known is not None else {}
     if known is not None and isinstance(partition, Absent):
         partition = known.topic_partition
-    return {**more, **fields, "cause": cause.words}, partition
+    advice = {"advice": known.row.advice} if known is not None and known.row.advice else {}
+    return {**more, **fields, **advice, "cause": cause.words}, partition
 
 
 _CONFIGURATION_LIMIT = 1 << 17

@@ -189,6 +189,7 @@ class LogEventKind(StrEnum):
     DISK_FILES = "disk-files"
     QUORUM_TROUBLE = "quorum-trouble"
     GROUP_TROUBLE = "group-trouble"
+    CONSUMER_RESET = "consumer-reset"
     PRODUCER_IDS = "producer-ids"
     SHARE_TROUBLE = "share-trouble"
     JVM_DIED = "jvm-died"

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.formats.log_lines.event import FieldValue, LogEvent, LogEventKind
 from kforensics.units import TopicPartition
 
 KEY_LENGTHS = (16, 8, 6)
@@ -86,6 +86,7 @@ class Section(NamedTuple):
     meaning: str
     flags: frozenset[str]
     """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
+    advice: str = ""
 
 
 class Row(NamedTuple):
@@ -101,6 +102,8 @@ class Row(NamedTuple):
     """The literal beginning by which it is found; it may be found in the middle of the text."""
     is_searched: bool
     """Whether words before the anchor belong to it."""
+    advice: str
+    """What to do about it, in sentences; empty where the line calls for nothing."""
 
 
 class Message(NamedTuple):
@@ -155,10 +158,15 @@ def rows() -> tuple[Row, ...]:
             section = Section(LogEventKind(kind), Weight(weight), "", frozenset(flags))
         elif line.startswith("= ") and section is not None:
             section = section._replace(meaning=line[2:])
+        elif line.startswith("! ") and section is not None and found and found[-1].section == section:
+            found[-1] = found[-1]._replace(advice=line[2:])
+        elif line.startswith("! ") and section is not None:
+            section = section._replace(advice=line[2:])
         elif "\t" in line and not line.startswith("#") and section is not None:
             versions, text, *constant = line.split("\t")
             has_mark = any(one["anchor"] for one in _MARKUP.finditer(text))
-            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text), has_mark))
+            constants, anchor = _constants(constant), _anchor(text)
+            found.append(Row(len(found), section, versions, text, constants, anchor, has_mark, section.advice))
     return tuple(found)
 
 
@@ -174,6 +182,11 @@ def _anchor(text: str) -> str:
     start = next((found.end() for found in _MARKUP.finditer(text) if found["anchor"]), 0)
     end = next((found.start() for found in _MARKUP.finditer(text, start)), len(text))
     return text[start:end]
+
+
+def advice_of(event: LogEvent) -> str:
+    """Return what to do about an event, by the exception below its line where that is known; empty where it calls for nothing."""
+    return str(event.fields.get("advice") or (rows()[event.row].advice if event.row >= 0 else ""))
 
 
 @cache

@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.table import advice_of
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, listed, utc_words
@@ -26,6 +27,10 @@ _BEFORE_LOADING = (
 )
 """What a start does with log directories before it loads logs."""
 _ENDED = frozenset({Kind.FATAL_FAULT, Kind.BROKER_HALTED})
+OF_FAILURES = frozenset(
+    {*_OF_DISKS, *_ENDED, Kind.START_FAILED, Kind.START_CAUSE, Kind.DISK_CAUSE, Kind.DISK_FILES, Kind.FILES_EXHAUSTED}
+)
+"""Kinds of lines that say what a failure says, or stand below such lines."""
 _NO_CAUSE = "no exception stands below the line"
 _WEAK_REASONS = ("NoSuchElementException", "InterruptedException")
 
@@ -51,6 +56,8 @@ class NodeFailure:
     segment: int | Absent = Absent.UNKNOWN
     """The segment whose recovery began last, each time."""
     citations: tuple[Citation, ...] = ()
+    advice: str = ""
+    """What to do about the cause; empty where it is not known."""
 
     @property
     def words(self) -> str:
@@ -134,8 +141,10 @@ def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:
     cause, place = _cause(event), str(event.fields.get("path") or event.fields.get("directory") or "")
     citations: tuple[Citation, ...] = (item.citation,)
     partition = event.topic_partition
+    advice = advice_of(event)
     if event.kind is Kind.BROKER_HALTED and node.errors:
         first = node.errors[0]
+        advice = advice_of(first.event) or advice
         why = first.event.fields.get("cause") or first.event.fields.get("reason") or ""
         doing = str(first.event.fields.get("reason", ""))
         cause = f"{cause}: {why}" + (f" ({doing})" if doing and doing != why else "")
@@ -149,6 +158,7 @@ def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:
         place=place,
         topic_partition=partition,
         citations=citations,
+        advice=advice,
     )
 
 
@@ -179,6 +189,7 @@ def _joined(before: NodeFailure | None, later: NodeFailure) -> NodeFailure:
         place=kept.place,
         topic_partition=kept.topic_partition,
         citations=(*before.citations, *later.citations)[:4],
+        advice=kept.advice or before.advice or later.advice,
     )
 
 
@@ -196,6 +207,7 @@ def _disk(node: _Node) -> NodeFailure | None:
         directory=f"{form(len(node.disks), 'log directory', 'log directories')} {listed([*node.disks])}",
         topic_partition=first.event.topic_partition,
         citations=tuple(item.citation for item in node.disks.values())[:4],
+        advice=advice_of(first.event),
     )
 
 
@@ -226,3 +238,8 @@ def failure_words(failures: Sequence[NodeFailure], most: int = 2) -> str:
     words = " ".join(one.words for one in failures[:most])
     more = len(failures) - most
     return f"{words} {counted(more, 'other node')} failed too." if more > 0 else words
+
+
+def failure_steps(failures: Sequence[NodeFailure]) -> tuple[str, ...]:
+    """Return what to do about the failures, each step once."""
+    return tuple(dict.fromkeys(one.advice for one in failures if one.advice))

@@ -19,6 +19,7 @@ from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of
 from kforensics.render.json.document import LAST_LINES, json_line
+from kforensics.render.json.logs import KINDS
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
@@ -280,6 +281,11 @@ TRIAGE = Document(
             Each({"input": "0", "outcome": "1.result", **own("exception reason clean", "1.")}),
         ),
         "questions": Field("asked", "Each command that the inputs can answer.", Each({"command": "", "answer": ""})),
+        "kinds": Field(
+            "lines",
+            "Kinds of lines that are not harmless, as in `logs`, where broker logs are all that there is.",
+            KINDS,
+        ),
         "not_asked": Field(
             "unasked", "Each command that these inputs can't answer, with the reason.", Each({"command": "", "why": ""})
         ),

@@ -53,6 +53,22 @@ def _unknown(one: tuple[LogFile, Clock]) -> list[tuple[str, int]]:
 
 _KIND = {"kind": "section.kind", "weight": "section.weight"}
 
+KINDS = Each(
+    {
+        **_KIND,
+        "meaning": ("section.meaning", "What such a line means."),
+        "lines": "",
+        "first_ms": ("", "In UTC."),
+        "last_ms": ("", "In UTC."),
+        "nodes": _nodes,
+        "partitions": (_partitions, "The most frequent first."),
+        "causes": (_causes, "What exceptions below the lines say, the most frequent first."),
+        "advice": ("", "What to do about it."),
+        "example": ("", "One of them."),
+    }
+)
+"""What lines of a kind say."""
+
 LOGS = Document(
     "logs",
     LogsView,
@@ -69,6 +85,7 @@ LOGS = Document(
                         "kind": "row.section.kind",
                         "weight": "row.section.weight",
                         "meaning": ("row.section.meaning", "What such a line means."),
+                        "advice": ("row.advice", "What to do about it; empty where it calls for nothing."),
                         "versions": ("row.versions", "The versions of Kafka that write it."),
                         "partition": _partition_of_message,
                         "node": "broker_id",
@@ -82,19 +99,7 @@ LOGS = Document(
         "kinds": Field(
             "kinds",
             "The known lines by their kind, causes first.",
-            Each(
-                {
-                    **_KIND,
-                    "meaning": ("section.meaning", "What such a line means."),
-                    "lines": "",
-                    "first_ms": ("", "In UTC."),
-                    "last_ms": ("", "In UTC."),
-                    "nodes": _nodes,
-                    "partitions": (_partitions, "The most frequent first."),
-                    "causes": (_causes, "What exceptions below the lines say, the most frequent first."),
-                    "example": ("", "One of them."),
-                }
-            ),
+            KINDS,
         ),
         "files": Field(
             _files,

@@ -1,6 +1,6 @@
 """What `logs` shows: the kinds of lines with what they mean, what happened in order of time, and an account of each file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kforensics.commands.logs import LineKind, LogsView, Run
 from kforensics.commands.result import Result
@@ -15,6 +15,8 @@ MOST_RUNS = 40
 """Entries in order of time that are shown without -v."""
 MOST_NAMES = 4
 MOST_SHAPES = 5
+MOST_STEPS = 2
+"""Things to do about lines of one kind that are shown."""
 
 
 def blocks(result: Result[LogsView], view: View) -> Iterator[Block]:
@@ -23,7 +25,7 @@ def blocks(result: Result[LogsView], view: View) -> Iterator[Block]:
     if body.is_of_a_line:
         yield from _line(body)
         return
-    yield from _kinds(body, view)
+    yield from _kinds(body, result.answer.now, view)
     yield from _times(result, view)
     yield from _files(result, view)
     yield from problem_items(result.problems, result.inputs, view)
@@ -46,11 +48,11 @@ def _line(body: LogsView) -> Iterator[Block]:
         yield Fact(name.replace("_", " "), shown, width=18)
 
 
-def _kinds(body: LogsView, view: View) -> Iterator[Block]:
+def _kinds(body: LogsView, now: Sequence[str], view: View) -> Iterator[Block]:
     for kind in body.kinds:
         if kind.section.weight is not Weight.HARMLESS:
             yield GAP
-            yield from _kind(kind)
+            yield from _kind(kind, now)
     harmless = [one for one in body.kinds if one.section.weight is Weight.HARMLESS]
     if not harmless:
         return
@@ -64,12 +66,14 @@ def _kinds(body: LogsView, view: View) -> Iterator[Block]:
     yield Prose(f"{listed(names, most=MOST_NAMES * 2)}.", depth=1)
 
 
-def _kind(kind: LineKind) -> Iterator[Block]:
+def _kind(kind: LineKind, now: Sequence[str]) -> Iterator[Block]:
     mark = f"{kind.section.weight.value}, {counted(kind.lines, 'line')}"
     yield Section(title=_title(kind.section.kind), aside=mark, level=3)
     yield Prose(kind.section.meaning, depth=1)
     if kind.causes:
         yield Fact("because", listed([one for one, _ in kind.causes.most_common()], most=2))
+    if steps := to_do(kind, now):
+        yield Fact("what to do", " ".join(steps))
     if kind.nodes:
         yield Fact("nodes", listed(list(map(str, sorted(kind.nodes))), most=MOST_NAMES * 2))
     if kind.partitions:
@@ -77,6 +81,22 @@ def _kind(kind: LineKind) -> Iterator[Block]:
     if isinstance(kind.first_ms, int) and isinstance(kind.last_ms, int):
         until = f" to {utc_words(kind.last_ms)}" if kind.last_ms != kind.first_ms else ""
         yield Fact("when", f"{utc_words(kind.first_ms)}{until}")
+
+
+def to_do(kind: LineKind, now: Sequence[str]) -> Sequence[str]:
+    """Return what to do about lines of a kind, without what the answer says already."""
+    return [one for one in kind.advice if one not in now][:MOST_STEPS]
+
+
+def kind_words(kind: LineKind) -> str:
+    """Return what the lines of a kind are, how many, whose and of what, in one line: `Registration refused (cause, 2 lines, node 3)`."""
+    parts = [kind.section.weight.value, counted(kind.lines, "line")]
+    if kind.nodes:
+        nodes = listed(list(map(str, sorted(kind.nodes))), most=MOST_NAMES)
+        parts.append(f"{form(len(kind.nodes), 'node', 'nodes')} {nodes}")
+    if kind.partitions:
+        parts.append(listed([one for one, _ in kind.partitions.most_common()], most=2))
+    return f"{_title(kind.section.kind)} ({', '.join(parts)})"
 
 
 def _title(kind: str) -> str:

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from kforensics.commands.logs import LineKind
 from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
@@ -18,6 +19,7 @@ from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entrie
 from kforensics.render.frame import References
 from kforensics.render.view import View
 from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
+from kforensics.render.views.logs import kind_words, to_do
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
 from kforensics.words import Count, counted, in_short_sentences, joined_by_and, listed, utc_words
@@ -85,6 +87,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
         room -= len(shown) + _FRAME + (len(shown) < len(body.topics))
     yield from _happened(body, view, cause, room)
+    yield from _lines(body.lines, result.answer.now, view)
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)
@@ -136,6 +139,18 @@ def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block
         yield item(cause)
     for _, words in sorted(lines, key=lambda one: _moment(one[0])):
         yield item(words)
+
+
+def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View) -> Iterator[Block]:
+    """Yield what lines of logs mean."""
+    if not kinds:
+        return
+    yield Section(title="What the log lines mean")
+    shown = kinds[: view.most(MOST_EVENTS)]
+    for one in shown:
+        yield item(" ".join((f"{kind_words(one)}. {one.section.meaning}", *to_do(one, now))))
+    if len(shown) < len(kinds):
+        yield item(f"{counted(len(kinds) - len(shown), 'more kind')} of lines: kforensics logs.")
 
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+Z")
