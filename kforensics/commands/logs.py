@@ -268,6 +268,7 @@ def beside_failures(view: LogsView) -> str:
     """Return the sentence on the gravest lines; beside failed starts, ends and disks on other causes alone. Empty where there are none."""
     graver = [one for one in view.graver if not view.failures or _is_apart(one)]
     worst = [one for one in graver if one.section.weight is graver[0].section.weight]
+    worst = [one for one in worst if "told" not in one.section.flags] or worst
     if worst:
         return f"Log lines name {_kinds_named(worst)}."
     return "" if view.graver or not view.kinds else _answer(view).headline

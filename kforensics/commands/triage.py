@@ -144,7 +144,7 @@ def _own_answer(one: Result[Any]) -> Answer:
 
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
     # A node without any log may be one that was emptied, or that does not start.
-    if not explained.partitions and not any(one.kind in NODE_NAMES for one in explained.inputs):
+    if not places_of(case).by_partition and not any(one.kind in NODE_NAMES for one in explained.inputs):
         return
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
 

@@ -86,8 +86,10 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         if len(shown) < len(body.topics):
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
         room -= len(shown) + _FRAME + (len(shown) < len(body.topics))
-    yield from _happened(body, view, cause, room)
-    yield from _lines(body.lines, result.answer.now, view)
+    happened = list(_happened(body, view, cause, room))
+    yield from happened
+    room -= sum(_height([one.text], view.width - 8) if isinstance(one, Prose) else _TITLE for one in happened)
+    yield from _lines(body.lines, result.answer.now, view, room - _FRAME)
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)
@@ -141,16 +143,19 @@ def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block
         yield item(words)
 
 
-def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View) -> Iterator[Block]:
-    """Yield what lines of logs mean."""
+def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View, room: int) -> Iterator[Block]:
+    """Yield what lines of logs mean, as far as a screen has room for it beside what happened."""
     if not kinds:
         return
-    yield Section(title="What the log lines mean")
-    shown = kinds[: view.most(MOST_EVENTS)]
-    for one in shown:
-        yield item(" ".join((f"{kind_words(one)}. {one.section.meaning}", *to_do(one, now))))
+    meanings = [" ".join((f"{kind_words(one)}. {one.section.meaning}", *to_do(one, now))) for one in kinds]
+    shown = meanings if view.verbose or view.page else meanings[:MOST_EVENTS]
+    while shown and not (view.verbose or view.page) and _height(shown, view.width - 4) + 1 > room:
+        shown = shown[:-1]
+    if shown:
+        yield Section(title="What the log lines mean")
+        yield from map(item, shown)
     if len(shown) < len(kinds):
-        yield item(f"{counted(len(kinds) - len(shown), 'more kind')} of lines: kforensics logs.")
+        yield item(f"{counted(len(kinds) - len(shown), 'more kind' if shown else 'kind')} of lines: kforensics logs.")
 
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+Z")
