@@ -650,6 +650,10 @@ def test_a_voter_is_who_its_settings_say_whatever_its_directory_says(fixtures, t
     reasons = [one["reason"] for one in document["starts"]]
     assert "no controller is elected" in reasons[0]
     assert "Stored node id 7" in reasons[1]
+    edit(nodes[1] / "meta.properties", "node.id", "100")
+    (nodes[1] / "lost+found").mkdir()
+    starts = predict(capsys, *nodes, settings, "--kafka", "4.1.0")[0]["starts"]
+    assert [one["outcome"] for one in starts] == ["starts", "starts"], "a controller looks for no logs"
 
 
 @pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint"])

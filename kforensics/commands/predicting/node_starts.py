@@ -222,7 +222,7 @@ class NodeStarter:
                 if self._is_of_metadata_alone(one.root / log_dir.path):
                     continue
                 self._log_dirs.append((number, log_dir))
-                if (number, log_dir.path) in self._untaken:
+                if (number, log_dir.path) in self._untaken or self._known.in_file.get("process.roles") == "controller":
                     continue
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
@@ -231,9 +231,8 @@ class NodeStarter:
                     if not is_loaded(found.name, self._rules):
                         self._note(number, found.content().obstacles)
                         continue
-                    if not self._is_asked_for(found.name):
-                        continue
-                    self._directories.append(StartedDirectory(within, found))
+                    if self._is_asked_for(found.name):
+                        self._directories.append(StartedDirectory(within, found))
             if node.is_kraft and self._metadata is None and self._asked >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(
                     node.first,
@@ -642,7 +641,8 @@ class NodeStarter:
             if real in here
         ]
         missing = [one for one in named if one not in here and not os.path.lexists(one)]
-        return [*found, *(NodeDirectory.missing(one) for one in missing)]
+        nothing = Absent.NOT_WRITTEN
+        return [*found, *(NodeDirectory(one, False, False, 0, nothing, nothing, nothing, False) for one in missing)]
 
     def _file_for_metadata(self) -> Refusal | None:
         """Return why a plain file with the name of the metadata log ends the start: its directory can't be made, or is not looked for there."""
@@ -706,9 +706,9 @@ class NodeStarter:
         if is_stuck and self._directories:
             return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
-        refusal = self._refusal_of_records()
-        if refusal is not None:
-            return refusal
+        if version >= FIRST_WITH_VOTERS_IN_LOG and (misfit := self._misfit()) is not None:
+            by_image = "" if self._is_controller_alone else _OF_IMAGE.get(misfit[0], "")
+            return Refusal(by_image or "RuntimeException", misfit[1])
         # A broker alone passes over a level in its snapshot that it does not know.
         opened = self._metadata if self._is_controller else None
         refused = (
@@ -744,17 +744,8 @@ class NodeStarter:
             return None
         return name, f"{name} at offset {offset} of the metadata log fits nothing before it"
 
-    def _refusal_of_records(self) -> Refusal | None:
-        """Return why a controller ends on a record that fits nothing before it (3.9; one of 3.3 goes on, and leads no more)."""
-        misfit = self._misfit()
-        if misfit is None or self._asked < FIRST_WITH_VOTERS_IN_LOG:
-            return None
-        name, words = misfit
-        by_image = "" if self._is_controller_alone else _OF_IMAGE.get(name, "")
-        return Refusal(by_image or "RuntimeException", words)
-
     def _doubt_of_records(self) -> str:
-        """Return which record a controller before 3.9 may not be able to apply; empty where there is none."""
+        """Return which record a controller before 3.9 may not be able to apply, as it goes on and leads no more; empty where there is none."""
         history, misfit = self._around.history, self._misfit()
         if self._asked >= FIRST_WITH_VOTERS_IN_LOG or history is None or not self._is_controller:
             return ""

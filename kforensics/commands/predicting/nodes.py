@@ -291,10 +291,6 @@ def _is_named(one: FoundInput, paths: Collection[Path]) -> bool:
     return all(one.root / log_dir.path in paths for log_dir in one.log_dirs)
 
 
-def _has_named(one: FoundInput, paths: Collection[Path]) -> bool:
-    return any(one.root / log_dir.path in paths for log_dir in one.log_dirs)
-
-
 def _has_metadata_log(one: FoundInput) -> bool:
     return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
 
@@ -343,7 +339,9 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
         return find(paths, keep_going=keep_going)
     inputs = find(others, keep_going=True)
     named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
-    nodes = [one for one in inputs.found if one.log_dirs and not _has_named(one, named)]
+    nodes = [
+        one for one in inputs.found if one.log_dirs and named.isdisjoint(one.root / each.path for each in one.log_dirs)
+    ]
 
     def is_of_one(path: Path) -> bool:
         beside = (one for one in nodes if _are_beside(one.root, path.resolve()))

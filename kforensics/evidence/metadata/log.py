@@ -268,9 +268,9 @@ class _LogReader:
             voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
             self.quorum.append(QuorumChange(fields["leader_id"], when.raft_epoch, voters, when))
             self.named_voters = voters
-        elif control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
-            self.named_voters = tuple(sorted(voter["voter_id"] for voter in control.value.fields["voters"]))
         self._note_quorum(path, control, when.offset)
+        if control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
+            self.named_voters = tuple(sorted(self.voter_directories))
 
     def _note_quorum(self, path: str, control: ControlRecord, offset: int) -> None:
         """Note the directory ids of voters, and a level that no release knows."""

@@ -85,12 +85,6 @@ class NodeDirectory(NamedTuple):
         """Return whether the log directory is not offline for its `meta.properties`; since 3.7 it is for a version of the file that nobody knows, too."""
         return self.is_readable and (version < (3, 7) or self.version in {0, 1})
 
-    @classmethod
-    def missing(cls, path: str) -> "NodeDirectory":
-        """Return a log directory that is not there."""
-        nothing = Absent.NOT_WRITTEN
-        return cls(path, False, False, 0, nothing, nothing, nothing, False)
-
 
 class Refusal(NamedTuple):
     """The reason why a node does not start; it has changed no log then."""
@@ -150,6 +144,10 @@ class HeldLog(NamedTuple):
     ending: str
     """`-future`, `-stray`, `-delete`, or nothing."""
     directory_id: str | Absent
+
+
+def _not_met(words: str) -> Refusal:
+    return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
 
 
 def refuse_without_controller(version: KafkaVersion) -> Refusal:
@@ -383,7 +381,7 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         words = "controller.listener.names must contain at least one value appearing in the 'listeners' configuration"
         if version >= _FIRST_THAT_CHECKS_LISTS:
             return Refusal("ConfigException", "Configuration 'controller.listener.names' must not be empty.")
-        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+        return _not_met(words)
     if listening := _refuse_listeners(values, roles):
         return listening
     named = configured_voters(values)
@@ -407,7 +405,7 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         return None
     words = f"the node id {node_id} {must} included in the set of voters controller.quorum.voters={', '.join(named)}"
     role = "contains the 'controller' role" if "controller" in roles else "contains just the 'broker' role"
-    return Refusal("IllegalArgumentException", f"{_NOT_MET}If process.roles {role}, {words}")
+    return _not_met(f"If process.roles {role}, {words}")
 
 
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
@@ -426,16 +424,18 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str]) -> Refu
     if unmapped := next((one for one in listening if one not in mapped), ""):
         return Refusal("IllegalArgumentException", f"No security protocol defined for listener {unmapped}")
     if "broker" not in roles and of_controller and not of_controller.issuperset(listening):
-        words = "The listeners config must only contain KRaft controller listeners from controller.listener.names when process.roles=controller"
-        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+        return _not_met(
+            "The listeners config must only contain KRaft controller listeners from controller.listener.names when process.roles=controller"
+        )
     advertised = values.get("advertised.listeners", "") or ",".join(
         one
         for one in values.get("listeners", "").split(",")
         if one.strip().partition(":")[0].upper() not in of_controller
     )
     if "broker" in roles and "://0.0.0.0:" in advertised:
-        words = "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
-        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+        return _not_met(
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+        )
     return None
 
 
@@ -490,13 +490,15 @@ def refuse_level(
         words = f"{UNKNOWN_LEVEL} {level} ({name}). Valid feature levels are from {least} to {known}."
         never_serves = "" if is_controller else " The process goes on, tries again for ever, and never serves"
         return Refusal(UNREADABLE_LEVEL, words + never_serves)
+    return _refuse_feature("metadata.version", f"{level} ({name})", f"{least}-{newest}", is_controller=is_controller)
+
+
+def _refuse_feature(name: str, level: str, supported: str, *, is_controller: bool) -> Refusal:
     if is_controller:
-        words = f"Tried to apply FeatureLevelRecord of metadata.version {level} ({name}), but this controller only supports versions {least}-{newest}"
+        words = f"Tried to apply FeatureLevelRecord of {name} {level}, but this controller only supports versions {supported}"
         return Refusal("RuntimeException", words)
-    words = (
-        f"Unable to register because the broker does not support finalized version {level} ({name}) of metadata.version"
-    )
-    return Refusal("UnsupportedVersionException", words)
+    words = f"Unable to register because the broker does not support finalized version {level} of {name}"
+    return Refusal("UnsupportedVersionException", f"{words} (it supports {supported})")
 
 
 def refuse_features(
@@ -516,11 +518,7 @@ def refuse_features(
         if 0 <= level <= newest:
             continue
         supported = f"0-{newest}" if newest else "0"
-        if is_controller:
-            words = f"Tried to apply FeatureLevelRecord of {name} {level}, but this controller only supports versions {supported}"
-            return Refusal("RuntimeException", words)
-        words = f"Unable to register because the broker does not support finalized version {level} of {name}"
-        return Refusal("UnsupportedVersionException", f"{words} (it supports {supported})")
+        return _refuse_feature(name, f"{level}", supported, is_controller=is_controller)
     return None
 
 
@@ -684,13 +682,11 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
             return _invalid("log.cleanup.policy", policy, "String must be one of: compact, delete")
     time = next((name for name in _RETENTION_TIMES if name in values), "")
     if time in judged and not int(judged[time]):
-        words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
-        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+        return _not_met("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
     if not judged.get("log.dirs", "not given").strip():
         if version >= _FIRST_THAT_CHECKS_LISTS:
             return Refusal("ConfigException", "Configuration 'log.dirs' must not be empty.")
-        words = "At least one log directory must be defined via log.dirs or log.dir."
-        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+        return _not_met("At least one log directory must be defined via log.dirs or log.dir.")
     paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
     if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE or values.get("process.roles") == "controller":
         return None
