@@ -22,6 +22,21 @@ def say(capsys):
     return call
 
 
+@pytest.mark.parametrize(
+    ("topic", "words"), [("orders-0", "43 records that were committed are lost"), ("orders-3", "56")]
+)
+def test_a_log_whose_topic_was_given_another_id_is_that_of_now(say, tmp_path, topic, words):
+    """Old tools gave topics of a ZooKeeper cluster a new id (KAFKA-14190); what both logs hold is not lost."""
+    now = tmp_path / "now"
+    shutil.copytree(FIXTURES / "unclean-election", now, symlinks=True)
+    named = now / "broker-1" / topic / "partition.metadata"
+    named.write_text("version: 0\ntopic_id: 7q2nFuXrRiG-oQI24tJHSg")
+
+    assert say("explain", now)[1]["headline"].startswith(words)
+    of_replicas = "56 committed records of 3" if topic == "orders-3" else "13 committed records of 2"
+    assert f"broker 1 will discard {of_replicas} partitions" in say("diff", now)[1]["headline"]
+
+
 @pytest.mark.parametrize("stopped", [(), ("--stopped",)])
 @pytest.mark.parametrize("name", ["diff", "predict", "explain"])
 def test_lines_of_later_starts_do_not_hide_a_disk_that_was_exchanged(incident, say, name, stopped):

@@ -12,7 +12,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_beside, load_lo
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.units import EpochEntry
+from kforensics.units import EpochEntry, OffsetRange
 
 MOST_OFFSETS_COMPARED = 100_000
 """Offsets from the first common one in which a batch that is shared is looked for."""
@@ -76,6 +76,12 @@ class LogCopies:
     def other_topics(self) -> tuple[Replica, ...]:
         """The directories of other topics that had the name."""
         return tuple(copy.view.replica for copy in self.others)
+
+    def with_alike(self, leader: LogCopy, agreement: "Agreement") -> "LogCopies":
+        """Return the same, with the logs of other ids that share batches with the leader's among its copies: the topic was given another id, and no broker serves them (KAFKA-14190)."""
+        alike = [copy for copy in self.others if agreement.share_batches(copy.view, leader.view)]
+        others = tuple(copy for copy in self.others if copy not in alike)
+        return replace(self, copies=(*self.copies, *(replace(copy, is_remnant=True) for copy in alike)), others=others)
 
     @property
     def live(self) -> tuple[LogCopy, ...]:
@@ -237,15 +243,20 @@ class Agreement:
         parted = self.parted_at(one, other)
         if common is None or parted is None or parted > common.first:
             return False
-        last = min(common.last, common.first + MOST_OFFSETS_COMPARED)
-        mine, its = (
-            {
-                (int(row["base_offset"]), int(row["crc"]))
-                for row in self._reader.batches(view.replica, common.first, last)
-            }
-            for view in (one, other)
-        )
+        mine, its = (self._first_batches(view, common) for view in (one, other))
         return bool(mine) and bool(its) and not mine & its
+
+    def share_batches(self, one: LoadedLog, other: LoadedLog) -> bool:
+        """Whether both hold one batch among the first offsets of the range that both hold, and none there is shown to differ."""
+        common = common_range(one, other)
+        if common is None or not self.begin_alike(one, other):
+            return False
+        return bool(self._first_batches(one, common) & self._first_batches(other, common))
+
+    def _first_batches(self, view: LoadedLog, common: OffsetRange) -> set[tuple[int, int]]:
+        last = min(common.last, common.first + MOST_OFFSETS_COMPARED)
+        rows = self._reader.batches(view.replica, common.first, last)
+        return {(int(row["base_offset"]), int(row["crc"])) for row in rows}
 
     def begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:
         """Return whether the range that both hold begins with the same records."""

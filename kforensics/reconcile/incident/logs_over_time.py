@@ -187,6 +187,8 @@ class LogsOverTime:
         self.unread = found.unread
         unread = {copy.broker_id for copy in found.unread if copy.is_in_use}
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader, unread=unread)
+        if self.leader is not None:
+            found = found.with_alike(self.leader, self.agreement)
         self.newest_topic_id = topic_id
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()

@@ -349,7 +349,7 @@ class PartitionJudge:
         """Name the directory that its broker holds in place of a live one of the topic."""
         other = next((r for r in self.of_other_topics if r.broker_id == emptied.broker_id), None)
         if other is not None:
-            reason = f"its directory has topic id {other.topic_id}, and the topic has {self.topic_id}"
+            reason = f"its directory has topic id {other.topic_id} (the topic has {self.topic_id})"
             return emptied._replace(reason=reason)
         left = [v.replica.state for v in (*self.future, *self.unread) if v.replica.broker_id == emptied.broker_id]
         left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
