@@ -82,8 +82,8 @@ class LogFile:
     """All nodes that its lines name as their own."""
     unowned: frozenset[LogEventKind] = frozenset()
     """The kinds of events that were left out, since no line says whose they are."""
-    zones: Mapping[int, int] = field(default_factory=dict)
-    """The lines by what makes their times UTC, of those without a zone that name their own time in UTC, too, or beside which it stands."""
+    zones: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """The lines by what makes their times UTC and by the hour of their clock, of those without a zone that name their own time in UTC, too, or beside which it stands."""
     counts: Mapping[int, int] = field(default_factory=dict)
     """The lines of each row of the table of lines."""
     sample: str = ""
@@ -468,7 +468,7 @@ class _Reading:
     """The lines by which a writer names another cluster than in its line of this kind before."""
     last_named: dict[str, str] = field(default_factory=dict)
     """The cluster that each writer named last."""
-    zones: Counter[int] = field(default_factory=Counter)
+    zones: Counter[tuple[int, int]] = field(default_factory=Counter)
     counts: Counter[int] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     sample: str = ""

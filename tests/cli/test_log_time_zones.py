@@ -7,10 +7,10 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.reconcile.observed.clocks import Clock, created_logs, with_zone_of_records
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, parse_zone, with_zone_of_records
 from kforensics.units import TopicPartition
 from tests.builders.directories import CLUSTER
-from tests.builders.history import log_file
+from tests.builders.history import log_file, read_log
 from tests.trust.hostile import sound_batch, write_partition
 
 FIRST_MS = 1_700_000_000_000
@@ -88,6 +88,27 @@ def test_a_line_that_names_its_time_in_utc_ties_the_others(explained):
     assert (code, document["answer"]["state"]) == (0, "nothing-lost")
     assert "since 2023-11-14 22:12:20 UTC, by evidence up to 2023-11-14 22:13:" in document["answer"]["headline"]
     assert {(one["source"], one["shift_ms"]) for one in document["clocks"]} == {("start-time", -round(5.5 * HOUR_MS))}
+
+
+def test_a_log_over_a_change_of_summer_time_has_a_shift_before_and_one_behind(tmp_path):
+    moments = [dt.datetime(2025, 10, day, 12, tzinfo=dt.UTC) for day in (20, 24, 28, 30)]
+    utc = [round(moment.timestamp() * 1000) for moment in moments]
+    text = "".join(of_start(utc_ms, hours, tie=True) for utc_ms, hours in zip(utc, (2, 2, 1, 1), strict=True))
+    # The clocks of Europe are put back at 1:00 UTC on the 26th.
+    change = round(dt.datetime(2025, 10, 26, 1, tzinfo=dt.UTC).timestamp() * 1000)
+    between = [change - 2 * HOUR_MS, change + 2 * HOUR_MS]
+    text += "".join(of_creation(utc_ms, hours) for utc_ms, hours in zip(between, (2, 1), strict=True))
+    (tmp_path / "server.log").write_text(text)
+    file = read_log(tmp_path, "server.log")
+    assert file is not None
+
+    for clock in (
+        *choose_clocks([file], {}),
+        *choose_clocks([file], {}, zone=parse_zone("Europe/Berlin")),
+    ):
+        created = [event for event in file.events if event.kind == "log-created"]
+        assert [clock.utc_ms(event) for event in created] == between
+        assert [clock.shift_at(utc_ms) for utc_ms in between] == [-2 * HOUR_MS, -HOUR_MS]
 
 
 def test_a_window_that_begins_after_its_end_is_none(explained):

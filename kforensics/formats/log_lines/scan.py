@@ -120,6 +120,7 @@ ZONE_STEP_MS = 15 * 60_000
 """Time zones differ from UTC by multiples of a quarter of an hour."""
 
 WIDEST_ZONE_MS = 14 * 3_600_000
+_HOUR_MS = 3_600_000
 _SKEW_MS = 3_000
 _OF_THE_JVM = frozenset({LogEventKind.PAUSE, LogEventKind.PAUSE_SHORT})
 
@@ -135,8 +136,8 @@ class LogWindow(NamedTuple):
 
     events: tuple[LogEvent, ...]
     census: LineCensus
-    zones: Mapping[int, int] = {}
-    """The lines by what makes the times of lines without a zone UTC, as others in them, or beside them, show."""
+    zones: Mapping[tuple[int, int], int] = {}
+    """The lines by what makes the times of lines without a zone UTC, as others in them, or beside them, show, and by the hour of their clock."""
     unknown: Mapping[bytes, int] = {}
     """Messages that are not known, without their numbers, among the lines that were looked at."""
     nul_lines: tuple[int, ...] = ()
@@ -229,7 +230,7 @@ class _Window:
         """The event of each partition that lines behind it may repeat, with its text."""
         self._firsts: dict[LogEventKind, int] = {}
         """The first event of each kind that is only counted."""
-        self._zones: Counter[int] = Counter()
+        self._zones: Counter[tuple[int, int]] = Counter()
         self._known = np.zeros(len(self._starts) + 1, np.bool_)
         """Lines with a message that is known."""
         self._same: dict[bytes, int] = {}
@@ -631,7 +632,7 @@ class _Window:
         elif head.outer_utc_ms is not None:
             behind = _whole_zone(head.outer_utc_ms - time_ms, early_ms=_SKEW_MS, late_ms=ZONE_STEP_MS - _SKEW_MS)
         if behind is not None:
-            self._zones[behind] += 1
+            self._zones[behind, time_ms // _HOUR_MS * _HOUR_MS] += 1
 
     def _add_below(self, message: Message, line: int, start: int, position: int) -> None:
         """Add what an exception says, with the time of the line above that it belongs to."""

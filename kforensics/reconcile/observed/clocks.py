@@ -46,6 +46,8 @@ ZONE_STEP_MS = 15 * 60_000
 """Time zones differ from UTC by multiples of a quarter of an hour."""
 
 WIDEST_ZONE_MS = 14 * 3_600_000
+_SUMMER_MS = 3_600_000
+"""The most by which clocks are put on in summer."""
 SKEW_TOLERATED_MS = 3_000
 """Lines about one epoch are written within this time on a healthy cluster; more is a clock that disagrees."""
 
@@ -97,6 +99,8 @@ class Clock:
     """`option`, `named`, `metadata`, `start-time`, `other-logs`, `file-time`, `first-records`, `assumed` or `unknown`."""
     skew_ms: int = 0
     """The part of the shift that is no time zone but a clock that disagrees."""
+    zone: dt.tzinfo | None = None
+    """The zone that gives the shift of each time, where summer time changes it; `shift_ms` is then that of most lines."""
 
     @property
     def is_shown(self) -> bool:
@@ -107,7 +111,18 @@ class Clock:
         """Return the event's time in UTC, in ms since 1970; absent where the line has no time."""
         if not isinstance(event.time_ms, int) or event.zone_named:
             return event.time_ms
-        return event.time_ms + self.shift_ms
+        return self.utc_of(event.time_ms)
+
+    def utc_of(self, wall_ms: int) -> int:
+        """Return a time of the file's clock in UTC."""
+        return wall_ms + (self.shift_ms if self.zone is None else -ahead_of_utc_ms(self.zone, wall_ms))
+
+    def shift_at(self, utc_ms: int) -> int:
+        """Return what makes the file's times UTC at a moment."""
+        if self.zone is None:
+            return self.shift_ms
+        offset = dt.datetime.fromtimestamp(utc_ms / 1000, self.zone).utcoffset()
+        return -round(offset.total_seconds() * 1000) if offset is not None else 0
 
 
 def choose_clocks(
@@ -129,13 +144,17 @@ def choose_clocks(
         if _names_zones(file):
             clocks.append(Clock(shift_ms=0, source="named"))
         else:
-            clocks.append(_by_anchors(times, known, source) or _by_ties(file))
+            tied = _by_ties(file)
+            clocks.append(
+                tied if tied is not None and tied.zone is not None else _by_anchors(times, known, source) or tied
+            )
     return _fill(files, anchors, clocks)
 
 
 def _by_option(file: LogFile, zone: dt.tzinfo) -> Clock:
     first = file.first_time_ms
-    return Clock(shift_ms=-ahead_of_utc_ms(zone, first if isinstance(first, int) else 0), source="option")
+    shift_ms = -ahead_of_utc_ms(zone, first if isinstance(first, int) else 0)
+    return Clock(shift_ms=shift_ms, source="option", zone=None if isinstance(zone, dt.timezone) else zone)
 
 
 def _names_zones(file: LogFile) -> bool:
@@ -146,9 +165,34 @@ def _names_zones(file: LogFile) -> bool:
 
 def _by_ties(file: LogFile) -> Clock | None:
     """Return the zone by lines that name their own time in UTC, or beside which it stands."""
-    if not file.zones:
+    shifts: Counter[int] = Counter()
+    for (shift_ms, _), lines in file.zones.items():
+        shifts[shift_ms] += lines
+    if not shifts:
         return None
-    return Clock(shift_ms=max(file.zones, key=lambda zone: (file.zones[zone], -abs(zone))), source="start-time")
+    most = max(shifts, key=lambda shift_ms: (shifts[shift_ms], -abs(shift_ms)))
+    is_changed = any(0 < abs(shift_ms - most) <= _SUMMER_MS for shift_ms in shifts)
+    zone = _changing_zone(file.zones, shifts[most]) if is_changed else None
+    return Clock(shift_ms=most, source="start-time", zone=zone)
+
+
+def _changing_zone(ties: Mapping[tuple[int, int], int], least: int) -> dt.tzinfo | None:
+    """Return a zone whose changes to and from summer time explain more lines than one shift does, of those that do the most usual one; None where none does."""
+    import zoneinfo  # noqa: PLC0415 - few logs reach over a change
+
+    fit: defaultdict[int, list[zoneinfo.ZoneInfo]] = defaultdict(list)
+    for name in sorted(zoneinfo.available_timezones()):
+        zone = zoneinfo.ZoneInfo(name)
+        fit[sum(n for (shift_ms, hour), n in ties.items() if ahead_of_utc_ms(zone, hour) == -shift_ms)].append(zone)
+    best = max(fit, default=0)
+    if best <= least:
+        return None
+    hours = [hour for _, hour in ties]
+    days = range(min(hours), max(hours), 24 * 3_600_000)
+    alike: defaultdict[tuple[int, ...], list[zoneinfo.ZoneInfo]] = defaultdict(list)
+    for zone in fit[best]:
+        alike[tuple(ahead_of_utc_ms(zone, day) for day in days)].append(zone)
+    return max(alike.values(), key=len)[0]
 
 
 def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int, TopicPartition], int]:
@@ -226,7 +270,7 @@ def _fill(
     anchored: dict[Anchor, int] = {}
     for times, clock in zip(anchors, clocks, strict=True):
         if clock is not None:
-            anchored.update({anchor: time + clock.shift_ms for anchor, time in times.items() if anchor not in anchored})
+            anchored.update({anchor: clock.utc_of(time) for anchor, time in times.items() if anchor not in anchored})
     rest = _like_others(clocks) or _by_mtimes(files)
     out = []
     for times, clock in zip(anchors, clocks, strict=True):

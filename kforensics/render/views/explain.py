@@ -17,6 +17,7 @@ from kforensics.findings.rules.losses import TOLD_BESIDE, basis_words
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, PartitionIncident
+from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.blocks import (
     GAP,
@@ -194,16 +195,17 @@ def _events(
     references: References,
 ) -> list[Event]:
     """Return entries and truncations by time, those without a time last."""
-    shifts = {path: clock.shift_ms for path, clock in body.clocks}
+    clocks = dict(body.clocks)
 
-    def source(citations: Sequence[Citation]) -> str:
-        return _cited(citations, body.inputs) + _shifted(citations, shifts)
+    def source(citations: Sequence[Citation], time_ms: int | Absent) -> str:
+        clock = clocks.get(citations[0].path) if citations else None
+        return _cited(citations, body.inputs) + ("" if clock is None else _shifted(clock, time_ms))
 
     events = [
         Event(
             time_ms=one.time_ms,
             words=one.words,
-            source=source(one.citations)
+            source=source(one.citations, one.time_ms)
             if isinstance(one.metadata_offset, Absent)
             else f"metadata offset {one.metadata_offset}",
             is_strong=one.kind in GRAVE,
@@ -215,7 +217,7 @@ def _events(
         Event(
             time_ms=time_ms,
             words=words,
-            source=source(citations),
+            source=source(citations, time_ms),
             is_strong=True,
             references=references.of(citations, most=2),
         )
@@ -269,9 +271,9 @@ def _is_line_alone(entry: TimelineEntry, *, verbose: bool) -> bool:
     return is_of_unknown_end(entry) or (verbose and entry.is_quiet)
 
 
-def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
-    """Return what was added to the time of the cited line, where its clock or time zone is corrected."""
-    shift_ms = shifts.get(citations[0].path, 0) if citations else 0
+def _shifted(clock: Clock, utc_ms: int | Absent) -> str:
+    """Return what was added to the time of a line, where its clock or time zone is corrected."""
+    shift_ms = clock.shift_at(utc_ms) if isinstance(utc_ms, int) else clock.shift_ms
     return f", {shift_text(shift_ms)}" if shift_ms else ""
 
 

@@ -434,7 +434,7 @@ def events_of(data: bytes):
     layout = layout_of(data[: 1 << 16], changed_ms=START_MS + 86_400_000)
     windows = [*scan_log([data], layout=layout)]
     return [event for window in windows for event in window.events], {
-        zone for window in windows for zone in window.zones
+        zone for window in windows for zone, _ in window.zones
     }
 
 
