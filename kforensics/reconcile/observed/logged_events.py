@@ -1,8 +1,8 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
 import re
-from collections import defaultdict, deque
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import FieldValue, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.units import PACKED_ENDING, TopicPartition
@@ -117,8 +117,10 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
     items = [[_item(file, clock, event) for event in file.events] for file, clock in zip(files, clocks, strict=True)]
-    once = _Once()
-    for at, file in sorted(enumerate(files), key=lambda one: not _is_rotated(one[1])):
+    once = _Once(items)
+    for at, file in sorted(
+        enumerate(files), key=lambda one: (isinstance(one[1].node_id, Absent), not _is_rotated(one[1]))
+    ):
         latest = 0 if _is_rotated(file) else rotated.get(log_written(file), -1) + 1
         for number, item in enumerate(once.of_file(items[at])):
             # A clock that jumps back must not change the order of a file's lines.
@@ -133,25 +135,57 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     return LoggedEvents(ordered)
 
 
-class _Once:
-    """Lines without those that a file before holds, too; one that a file holds twice was written twice."""
+_LEAST_ALIKE = 3
+_Place = tuple[int, int, TopicPartition | Absent]
+_Fields = Mapping[str, FieldValue]
 
-    def __init__(self) -> None:
-        self._met: defaultdict[Hashable, list[LogEvent]] = defaultdict(list)
+
+class _Once:
+    """Lines without those that a file before holds, too; one that a file holds twice was written twice.
+
+    A file of no known node, all lines of which that are of the time of a node's lines are among these, is of that node.
+    """
+
+    def __init__(self, files: Sequence[Sequence[LoggedEvent]]) -> None:
+        """Note the nodes of which several files hold lines: those of others are not kept."""
+        nodes = Counter(node for items in files for node in {item.node_id for item in items})
+        is_one_unknown = any(isinstance(node, Absent) for node in nodes)
+        self._shared = frozenset(node for node, count in nodes.items() if count > 1 or is_one_unknown)
+        self._met: defaultdict[int | Absent, defaultdict[_Place, list[_Fields]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
 
     def of_file(self, items: Sequence[LoggedEvent]) -> list[LoggedEvent]:
-        own: defaultdict[Hashable, list[LogEvent]] = defaultdict(list)
-        kept = []
-        for item in items:
-            place = item.node_id, item.time_ms, item.event.row, item.event.topic_partition
-            own[place].append(item.event)
-            met = self._met.get(place, ()) if isinstance(item.node_id, int) and isinstance(item.time_ms, int) else ()
-            times = (sum(one.fields == item.event.fields for one in events) for events in (own[place], met))
-            if not met or next(times) > next(times):
+        unknown = [item for item in items if isinstance(item.node_id, Absent)]
+        node = next((node for node in self._met if unknown and self._are_of(node, unknown)), Absent.UNKNOWN)
+        own: defaultdict[tuple[int | Absent, _Place], list[_Fields]] = defaultdict(list)
+        kept: list[tuple[_Place | None, LoggedEvent]] = []
+        for one in items:
+            item = one._replace(node_id=node) if isinstance(one.node_id, Absent) else one
+            place = _place(item)
+            if place is None or item.node_id not in self._shared or isinstance(item.node_id, Absent):
+                kept.append((None, item))
+                continue
+            fields = item.event.fields
+            own[item.node_id, place].append(fields)
+            met = self._met[item.node_id].get(place, [])
+            if not met or own[item.node_id, place].count(fields) > met.count(fields):
                 kept.append((place, item))
         for place, item in kept:
-            self._met[place].append(item.event)
+            if place is not None:
+                self._met[item.node_id][place].append(item.event.fields)
         return [item for _, item in kept]
+
+    def _are_of(self, node: int | Absent, items: Sequence[LoggedEvent]) -> bool:
+        met = self._met[node]
+        first, last = min(time_ms for time_ms, *_ in met), max(time_ms for time_ms, *_ in met)
+        places = ((_place(item), item.event.fields) for item in items)
+        within = [(place, fields) for place, fields in places if place is not None and first <= place[0] <= last]
+        return len(within) >= _LEAST_ALIKE and all(fields in met.get(place, ()) for place, fields in within)
+
+
+def _place(item: LoggedEvent) -> _Place | None:
+    return (item.time_ms, item.event.row, item.event.topic_partition) if isinstance(item.time_ms, int) else None
 
 
 def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:

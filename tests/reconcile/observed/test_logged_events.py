@@ -85,3 +85,18 @@ def test_lines_that_a_log_and_the_one_rotated_out_of_it_both_hold_are_one(tmp_pa
     events = order_events(files, [Clock(shift_ms=0, source="assumed")] * 2)
 
     assert [Absent.NOT_WRITTEN, 7, 5, Absent.NOT_WRITTEN] == [item.event.number("offset") for item in events]
+
+
+@pytest.mark.parametrize(
+    ("other", "nodes"), [(4, [7] * 5), (9, [7, 7, Absent.UNKNOWN, 7, Absent.UNKNOWN, 7, *[Absent.UNKNOWN] * 2])]
+)
+def test_the_same_output_under_an_input_of_no_node_is_counted_once(other, nodes, tmp_path):
+    line = "[2026-03-01 10:00:0{},100] INFO [Log partition=t-0, dir=/d] Truncating to offset {} (kafka.log.Log)\n"
+    (tmp_path / "server.log").write_text("".join(line.format(at, at) for at in (1, 2, 3, 4)))
+    (tmp_path / "output.txt").write_text("".join(line.format(at, other if at == 4 else at) for at in (2, 3, 4, 5)))
+    files = [file for name in ("output.txt", "server.log") if (file := read_log(tmp_path, name)) is not None]
+    files = [replace(files[0], node_id=Absent.UNKNOWN), replace(files[1], node_id=7)]
+
+    events = order_events(files, [Clock(shift_ms=0, source="assumed")] * 2)
+
+    assert sorted(nodes, key=str) == sorted((item.node_id for item in events), key=str)
