@@ -118,7 +118,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
-    _check_filters(request, inputs)
+    if request.topics or request.partitions:
+        check_wanted(request, find_places(inputs).by_partition)
     parse_settings(request.settings)
     if request.kafka is not None:
         check_version(request.kafka)
@@ -282,12 +283,6 @@ def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostD
     lost, left_out = lost_directories(states, held)
     problems += left_out
     return unexplained(lost, inputs)
-
-
-def _check_filters(request: Ask, inputs: Inputs) -> None:
-    if not request.topics and not request.partitions:
-        return
-    check_wanted(request, find_places(inputs).by_partition)
 
 
 def order_of(case: Case) -> StartOrder:

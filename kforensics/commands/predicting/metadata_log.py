@@ -323,8 +323,9 @@ def _quorum_refusal(
     if not 0 <= number <= newest:
         words = f"{path}: data_version {number} is newer than Kafka {version} reads"
         # Between, no number is looked at but by the fields, and what those of a later one are is not known here.
-        is_judged = version >= (3, 7) or number == 1
-        return Refusal(_newer_state(version), words) if is_judged else None, None
+        if version < (3, 7):
+            return Refusal("RuntimeException", words) if number == 1 else None, None
+        return Refusal("IllegalStateException" if newest else "UnsupportedVersionException", words), None
     for name, kind in _STATE_FIELDS[number].items():
         if problem := _state_problem(fields, name, kind):
             return Refusal(problem, f"{path}: {name} is missing, or not what it has to be"), None
@@ -356,10 +357,3 @@ def _state_problem(fields: Mapping[str, object], name: str, kind: type) -> str:
         return "" if is_number else "NumberFormatException"
     is_none = value is None and kind is list
     return "" if is_none or isinstance(value, kind) else "RuntimeException"
-
-
-def _newer_state(version: KafkaVersion) -> str:
-    """Return what reading a `quorum-state` of a later version throws."""
-    if version >= FIRST_OF_QUORUM_STATE_1:
-        return "IllegalStateException"
-    return "UnsupportedVersionException" if version >= (3, 7) else "RuntimeException"

@@ -299,7 +299,7 @@ class NodeStarter:
         if not_judged:
             refusal = None
         elif refusal is None:
-            not_judged = self._doubt_of_voters() or self._doubt_of_observer() or self._doubt_of_records()
+            not_judged = next(self._doubts_before(), "")
         is_reached = refusal is None and not not_judged
         unregistered = self._registration_refusal() if is_reached else None
         with_logs = {directory.place for directory in self._directories} or markers.keys()
@@ -424,18 +424,21 @@ class NodeStarter:
 
     def _doubts(self, end: Start | Unpredictable) -> Iterator[str]:
         """Yield what leaves it open how a start ends that none of the logs ends."""
+        node_id, quorum = self._node.node_id, self._around.quorum
         if self._metadata is not None and self._metadata.load.unknown:
             yield self._metadata.load.unknown
         if self._node.is_not_migrated(self._asked):
             yield "its log directories are of a broker with ZooKeeper, and it is started without"
-        if self._is_half_migrated:
+        broker = self._around.state.brokers.get(node_id) if self._around.state and isinstance(node_id, int) else None
+        may_go_back = self._node.is_kraft and self._node.configured is None and self._asked < FIRST_WITHOUT_ZOOKEEPER
+        if broker is not None and broker.is_migrating and may_go_back:
             yield HALF_MIGRATED
         if (elected := self._migration_refusal()) is not None:
             # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
             yield f"it exits once it is elected: {elected.reason}"
         if isinstance(end, Unpredictable):
             return
-        if self._is_mixed:
+        if quorum is not None and not self._is_controller and node_id in quorum.mixed:
             yield "it goes by records of two metadata quorums until the log is copied anew"
         for number, one in self._log_dirs:
             for name in sorted(one.files):
@@ -448,15 +451,6 @@ class NodeStarter:
             yield f"server.properties names {listed(absent, most=4)}, which {form(len(absent), 'is', 'are')} not given"
         if not self._knows_registration() and (empty := self._node.empty_folders()):
             yield f"{listed(empty, most=4)} beside its log directories is empty: if log.dirs names it, a disk is not mounted"
-
-    @property
-    def _is_half_migrated(self) -> bool:
-        """Whether it registered last as a broker with ZooKeeper that migrates, and no settings say how it is started now."""
-        state, node_id = self._around.state, self._node.node_id
-        if state is None or isinstance(node_id, Absent) or self._asked >= FIRST_WITHOUT_ZOOKEEPER:
-            return False
-        broker = state.brokers.get(node_id)
-        return self._node.is_kraft and broker is not None and broker.is_migrating and self._node.configured is None
 
     def _is_identity_unread(self) -> bool:
         """Whether a `meta.properties` can't be read here; a broker that can does not refuse it."""
@@ -473,59 +467,44 @@ class NodeStarter:
                         unread = True
         return unread
 
-    def _doubt_of_voters(self) -> str:
-        """Return why it is not known whether a controller lets the node in; empty where it is, or it needs none."""
-        voters = self._around.voters_in_doubt if self._node.is_kraft and self._directories else ()
-        names = f"{form(len(voters), 'voter')} {listed([str(one) for one in voters])}"
-        return f"whether {names} can start is not known, and no controller is elected without" if voters else ""
-
-    @property
-    def _is_mixed(self) -> bool:
-        """Whether it is a broker whose copy of the metadata log has records of two quorums."""
-        quorum, node_id = self._around.quorum, self._node.node_id
-        return quorum is not None and not self._is_controller and isinstance(node_id, int) and node_id in quorum.mixed
-
-    def _doubt_of_observer(self) -> str:
-        """Return why it is not known how a broker follows the controllers with its copy of the metadata; empty where it is, or it is a controller."""
-        around, node_id = self._around, self._node.node_id
-        voters = around.history.current_voters if around.history is not None else ()
-        if (
-            not self._node.is_kraft
-            or self._is_controller
-            or not voters
-            or not around.is_of_one_moment
-            or self._asked < FIRST_KRAFT
-        ):
-            return ""
+    def _doubts_before(self) -> Iterator[str]:
+        """Yield what leaves it open whether a node comes to load its logs: voters, its copy of the metadata where it only follows, and records before 3.9."""
+        around, node_id, history = self._around, self._node.node_id, self._around.history
+        if self._node.is_kraft and self._directories and around.voters_in_doubt:
+            names = f"{form(len(around.voters_in_doubt), 'voter')} {listed(list(map(str, around.voters_in_doubt)))}"
+            yield f"whether {names} can start is not known, and no controller is elected without"
+        if history is None:
+            return
+        voters = history.current_voters
+        if self._is_controller:
+            misfit, is_open = self._misfit(), any(one.reason == UNFINISHED for one in history.aborted)
+            if self._asked < FIRST_WITH_VOTERS_IN_LOG and (misfit or is_open):
+                words = misfit[1] if misfit else "The metadata log ends inside a transaction"
+                yield f"{words}, and what a controller of this version makes of it is not known"
+            return
+        if not self._node.is_kraft or not voters or not around.is_of_one_moment or self._asked < FIRST_KRAFT:
+            return
         configured = {int(one) for one in configured_voters(self._known.in_file) if one.isdecimal() and len(one) < 10}
         # Where voters are in the metadata log, the settings only say where to look for them.
-        is_static = around.history is not None and not around.history.voter_directories
-        if is_static and configured and configured.isdisjoint(voters):
-            return f"its settings name voters {listed(sorted(map(str, configured)))}, and the metadata names {listed(list(map(str, voters)))}"
-        unread = (each for one in around.histories if one.node_id == node_id for each in one.unread if each.is_newer)
-        if (newer := next(unread, None)) is not None:
+        if not history.voter_directories and configured and configured.isdisjoint(voters):
+            yield f"its settings name voters {listed(sorted(map(str, configured)))}, and the metadata names {listed(list(map(str, voters)))}"
+        mine = [one for one in around.histories if one.node_id == node_id]
+        for newer in (each for one in mine for each in one.unread if each.is_newer):
             # It opens its own copy, whatever the controllers make of that record.
-            return f"offset {newer.offset} of its copy of the metadata log: {newer.words}"
+            yield f"offset {newer.offset} of its copy of the metadata log: {newer.words}"
         if around.quorum_epoch is None:
-            return ""
+            return
         end = max(one.end_offset for one in around.histories if one.node_id in voters)
-        above = [
-            each.end_offset
-            for one in around.histories
-            if one.node_id == node_id
-            for each in one.snapshots
-            if each.end_offset > end
-        ]
-        if above:
-            return f"its snapshot of the metadata ends at {max(above)}, and the logs of all voters at or below {end}: it can't truncate that"
+        above = max((each.end_offset for one in mine for each in one.snapshots), default=0)
+        if above > end:
+            yield f"its snapshot of the metadata ends at {above}, and the logs of all voters at or below {end}: it can't truncate that"
         states = (one.quorum for _, _, one in self._node.log_dirs())
-        epochs = [
-            one.leader_epoch for one in states if isinstance(one, QuorumState) and isinstance(one.leader_epoch, int)
+        epochs = [one.last_epoch for one in mine]
+        epochs += [
+            one for each in states if isinstance(each, QuorumState) and isinstance(one := each.leader_epoch, int)
         ]
-        epochs += [one.last_epoch for one in around.histories if one.node_id == node_id]
         if max(epochs, default=-1) > around.quorum_epoch + 1:
-            return f"its copy of the metadata has leader epoch {max(epochs)}, which no voter knows: it follows no leader before"
-        return ""
+            yield f"its copy of the metadata has leader epoch {max(epochs)}, which no voter knows: it follows no leader before"
 
     def _newer_than_known(self) -> str:
         """Return what is newer than known, so that nothing can be said of the start."""
@@ -743,15 +722,6 @@ class NodeStarter:
         if not name or not (isinstance(end, Absent) or offset < end):
             return None
         return name, f"{name} at offset {offset} of the metadata log fits nothing before it"
-
-    def _doubt_of_records(self) -> str:
-        """Return which record a controller before 3.9 may not be able to apply, as it goes on and leads no more; empty where there is none."""
-        history, misfit = self._around.history, self._misfit()
-        if self._asked >= FIRST_WITH_VOTERS_IN_LOG or history is None or not self._is_controller:
-            return ""
-        is_open = any(one.reason == UNFINISHED for one in history.aborted)
-        words = misfit[1] if misfit else "The metadata log ends inside a transaction" if is_open else ""
-        return words and f"{words}, and what a controller of this version makes of it is not known"
 
     def _migration_refusal(self) -> Refusal | None:
         """Why it exits once it is the active controller."""
