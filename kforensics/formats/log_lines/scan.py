@@ -34,6 +34,8 @@ from kforensics.formats.log_lines.below import (
 from kforensics.formats.log_lines.event import FOLDED, FieldValue, LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.stamps import (
     LEVEL,
+    WIDEST_ZONE_MS,
+    ZONE_STEP_MS,
     Head,
     Layout,
     LineTime,
@@ -116,10 +118,6 @@ _SPECIAL = (
 )
 """Kinds of which more than the line itself is looked at."""
 
-ZONE_STEP_MS = 15 * 60_000
-"""Time zones differ from UTC by multiples of a quarter of an hour."""
-
-WIDEST_ZONE_MS = 14 * 3_600_000
 _HOUR_MS = 3_600_000
 _SKEW_MS = 3_000
 _OF_THE_JVM = frozenset({LogEventKind.PAUSE, LogEventKind.PAUSE_SHORT})

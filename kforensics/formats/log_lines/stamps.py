@@ -17,6 +17,10 @@ LATEST_MS = 1 << 43
 """The end of the accepted times, in the year 2248."""
 
 DAY_MS = 86_400_000
+ZONE_STEP_MS = 15 * 60_000
+"""Time zones differ from UTC by multiples of a quarter of an hour."""
+
+WIDEST_ZONE_MS = 14 * 3_600_000
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _MONTHS = {
     begin.encode(): number

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.formats.log_lines.stamps import WIDEST_ZONE_MS
 from kforensics.protocol.retention import PossibleRule, RetentionRule, RetentionTimes, is_aged
-from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
 from kforensics.reconcile.timeline.logged_operations import is_soon, rule_of

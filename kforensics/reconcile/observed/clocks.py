@@ -14,6 +14,7 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.formats.log_lines.stamps import WIDEST_ZONE_MS, ZONE_STEP_MS
 from kforensics.units import TopicPartition
 
 _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d{2}):?(?P<minutes>\d{2})")
@@ -42,10 +43,6 @@ def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:
     return round(offset.total_seconds() * 1000) if offset is not None else 0
 
 
-ZONE_STEP_MS = 15 * 60_000
-"""Time zones differ from UTC by multiples of a quarter of an hour."""
-
-WIDEST_ZONE_MS = 14 * 3_600_000
 _SUMMER_MS = 3_600_000
 """The most by which clocks are put on in summer."""
 SKEW_TOLERATED_MS = 3_000
