@@ -511,7 +511,7 @@ def _parsed(
     """Return a small file of the directory, understood, with its path; a file that can't be read is also a problem."""
     found = next((one for one in files if one.name.kind is kind and not one.name.is_transient), None)
     if found is None:
-        return Absent.NOT_WRITTEN
+        return Absent.UNREADABLE if place.path in _unread_of(place, problems) else Absent.NOT_WRITTEN
     try:
         with open_below(place.state.root, found.path) as file:
             data = file.read_all(TEXT_LIMIT)

@@ -54,8 +54,20 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
             yield Concern(state=State.MAYBE_AT_RISK, kind=ConcernKind.EMPTIED, owners=owners, detail=detail)
         elif one.is_electable and has_records:
             state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
-            kind = ConcernKind.EMPTIED
-            yield Concern(state=state, kind=kind, owners=owners, detail=detail, places=places, is_sole=one.is_sole)
+            led = next(
+                (each for each in report.empty_elections if each.leader.replica.broker_id == one.broker_id), None
+            )
+            yield Concern(
+                state=state,
+                kind=ConcernKind.EMPTIED,
+                owners=owners,
+                certain=0 if led is None else led.discarded.certain,
+                possible=0 if led is None else led.discarded.possible,
+                detail=detail,
+                places=places,
+                is_sole=one.is_sole,
+                losing=() if led is None else _made_to_lose(compared, led),
+            )
         elif has_records:
             state = State.BEHIND if compared.is_led else State.UNKNOWN
             kind = ConcernKind.BEHIND if compared.is_led else ConcernKind.GONE
@@ -411,9 +423,12 @@ def _elections(compared: Compared) -> Iterator[Concern]:
 
 
 def _elected(compared: Compared, state: State, choice: WhatIf) -> Concern:
-    losing = dict.fromkeys(compared.report.owner_of(view) for view, _ in choice.truncations)
     concern = compared.concern(state, ConcernKind.ELECTED, (choice.leader,), choice.discarded)
-    return concern._replace(losing=tuple(losing))
+    return concern._replace(losing=_made_to_lose(compared, choice))
+
+
+def _made_to_lose(compared: Compared, choice: WhatIf) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(compared.report.owner_of(view) for view, _ in choice.truncations))
 
 
 def _elected_words(found: Concerns, items: Items) -> str:

@@ -328,6 +328,15 @@ def test_a_directory_that_a_start_takes_for_a_stray_leaves_its_broker_with_an_em
     assert told(led(2, {2, 3})).headline.endswith("broker 1 will lack records of 1 partition of 1 that others hold.")
 
 
+def test_an_election_with_an_empty_log_puts_at_risk_what_the_others_hold():
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=True)
+    report = judged(log(2, 60), log(3, 50), facts=led(2, {1, 2, 3}), given={1: emptied})
+
+    (concern,) = [one for one in judged_partition(report).concerns if one.kind is ConcernKind.EMPTIED]
+    assert 60 == concern.certain + concern.possible
+    assert ("broker 2", "broker 3") == concern.losing
+
+
 class _WithoutTopic(Facts):
     def has_metadata_log(self):
         return True
