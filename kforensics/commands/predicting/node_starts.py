@@ -206,6 +206,7 @@ class NodeStarter:
             if not self._is_controller_alone and os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
         }
         looked_at: list[tuple[int, FoundLogs]] = []
+        loads_none = self._known.in_file.get("process.roles") == "controller" and not self._is_preview
         listed = {} if listed is None else listed
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
@@ -222,7 +223,7 @@ class NodeStarter:
                 if self._is_of_metadata_alone(one.root / log_dir.path):
                     continue
                 self._log_dirs.append((number, log_dir))
-                if (number, log_dir.path) in self._untaken or self._known.in_file.get("process.roles") == "controller":
+                if (number, log_dir.path) in self._untaken or loads_none:
                     continue
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
