@@ -107,6 +107,8 @@ _SETTINGS_LIMIT = 4_000
 """The lines below one that may be of its configuration, and of other writers."""
 _OF_FIELDS = re.compile(rb"\s*(\"[^\"\n]{1,100}\" ?: ?\"|[A-Z_]+=)")
 """What a journal, or a document, writes before a line among the lines of its other fields."""
+_NEXT_ROW = re.compile(rb"\n\"(?![\",])")
+"""The first column of a row of a table behind one whose column has many lines."""
 _EXCEPTION_BEFORE = re.compile(rb"(?:Exception|Error): $")
 """Before a message that is the words of an exception, if it stands at the end."""
 _BELOW_LIMIT = 60
@@ -450,9 +452,12 @@ class _Window:
         if common is None or rest_start == start or found.has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
             if head.start < 0:
-                is_closed = text.find(b'"', position, end) >= 0
-                columns = text[position : end if is_closed else position + MESSAGE_LENGTH_LIMIT] if in_quotes else b""
-                head = self._time_around(line, columns) or head
+                stop = end
+                if in_quotes and text.find(b'"', position, end) < 0:
+                    most = min(position + MESSAGE_LENGTH_LIMIT, len(text))
+                    next_row = _NEXT_ROW.search(text, position, most)
+                    stop = most if next_row is None else next_row.start()
+                head = self._time_around(line, text[position:stop] if in_quotes else b"") or head
             head = head if head.writer else head._replace(writer=behind)
         else:
             head = Head(common[1], None, behind, start, rest_start)
@@ -693,9 +698,15 @@ class _Window:
         moment, writer = time_behind(in_quotes, self._layout), ""
         if not isinstance(moment.time_ms, int):
             first, last = line, line + 1
-            while first > max(0, line - _BELOW_LIMIT) and FIELD.match(self._line(first - 1)) is not None:
+            own = FIELD.match(self._line(line))
+
+            def goes_on(number: int) -> bool:
+                field = FIELD.match(self._line(number))
+                return field is not None and (own is None or field[1] != own[1])  # else it is of another record
+
+            while first > max(0, line - _BELOW_LIMIT) and goes_on(first - 1):
                 first -= 1
-            while last < min(len(self._starts), line + _BELOW_LIMIT) and FIELD.match(self._line(last)) is not None:
+            while last < min(len(self._starts), line + _BELOW_LIMIT) and goes_on(last):
                 last += 1
             found = [FIELD.match(self._line(number)) for number in range(first, last)]
             if found[line - first] is None:

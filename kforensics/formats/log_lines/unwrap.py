@@ -405,6 +405,7 @@ _TIMES = ("timestamp", "time", "ts", "asctime", "date", "datetime", "realtime_ti
 _LIKE_A_TIME = re.compile(r"(?i)time|date")
 _LONGEST_TIME = 40
 _DEEPEST = 10
+_LONGEST_NAME = 200
 _LEVEL_KEYS = ("level", "severity", "loglevel", "levelname")
 
 
@@ -460,7 +461,7 @@ def strings(value: Any, depth: int = 0) -> list[str]:
     return [text for one in inner for text in strings(one, depth + 1)]
 
 
-def _value(value: dict[str, Any], wanted: str) -> Any:
+def _value(value: dict[str, Any], wanted: str, depth: int = 0) -> Any:
     """Return the value of a key, whatever its case and its parents."""
     for key, one in value.items():
         is_wanted = key.rpartition(".")[2].lstrip("_@").lower() == wanted
@@ -469,7 +470,7 @@ def _value(value: dict[str, Any], wanted: str) -> Any:
             return single
     for one in value.values():
         inner = one[0] if isinstance(one, list) and len(one) == 1 else one
-        if isinstance(inner, dict) and (found := _value(inner, wanted)) is not None:
+        if isinstance(inner, dict) and depth < _DEEPEST and (found := _value(inner, wanted, depth + 1)) is not None:
             return found
     return None
 
@@ -484,15 +485,15 @@ def named_writer(value: dict[str, Any]) -> str:
     return ""
 
 
-def _paths(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts in an object, each behind a dot and the names that lead to it."""
+def _paths(value: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the texts in an object, each behind a dot and the last of the names that lead to it."""
     for key, one in value.items():
-        path = f"{before}.{key.lstrip('_@').lower()}"
+        # An object in a list of many would hold a long name each.
+        path = f"{before}.{key[-_LONGEST_NAME:].lstrip('_@').lower()}"[-_LONGEST_NAME:]
         for inner in one if isinstance(one, list) else [one]:
-            if isinstance(inner, dict):
-                yield from _paths(inner, path)
-            elif isinstance(inner, list):
-                yield from _paths({"": inner}, path)
+            if isinstance(inner, (dict, list)):
+                if depth < _DEEPEST:
+                    yield from _paths(inner if isinstance(inner, dict) else {"": inner}, path, depth + 1)
             elif isinstance(inner, (str, int)) and inner != "":
                 yield path, str(inner)
 

@@ -407,8 +407,24 @@ def test_a_json_log_is_known_by_its_first_objects():
         (b'"', b"Truncating to offset x ", b""),
         (b'{"message":"Truncating to offset 5","stack":"Exception ', b"abc", b'"}'),
         (b"Error while appending records to t-0 in dir d java.io.IOException ", b"a.bc.", b""),
+        (b"", b"Duplicate log directories found: /a, /b", b""),
+        (b"", b"Duplicate log directories for t-0 are found in both /a and /b ", b""),
+        (b"", b"The topicId does not exist in /a ", b""),
     ],
-    ids=["not-utf8", "nul", "json", "beginnings", "configurations", "broken-json", "quoted", "word", "names"],
+    ids=[
+        "not-utf8",
+        "nul",
+        "json",
+        "beginnings",
+        "configurations",
+        "broken-json",
+        "quoted",
+        "word",
+        "names",
+        "twins",
+        "both",
+        "strays",
+    ],
 )
 def test_long_lines_take_steps_in_proportion(start, repeated, end):
     def scan_line(times):
@@ -427,6 +443,36 @@ def test_parts_of_lines_that_a_container_never_ended_are_read_once():
         _, census = scan(parts)
 
     assert census.lines == 20_000
+
+
+def test_columns_that_never_end_are_looked_through_once():
+    row = b'"Truncating log t-0 to offset 5\n'
+
+    with no_hang():
+        assert len(scan(row * 20_000)[0]) == 20_000
+
+
+@pytest.mark.parametrize(("start", "end"), [(b'{"a":', b"}"), (b"[", b"]"), (b'[{"timestamp":', b"}]")])
+def test_objects_as_deep_as_can_be_read_stop_nothing(start, end):
+    message = b'"message": "Truncating log t-0 to offset 6."'
+    lines = [b'{%b, "z": %b1%b}\n' % (message, start * depth, end * depth) for depth in (10, 100, *range(400, 1000, 2))]
+
+    assert {6} == {event.number("offset") for event in scan(b"".join(lines))[0]}
+
+
+def test_a_long_name_of_many_objects_takes_its_memory_once():
+    objects = b",".join([b'{"a": 1}'] * 20_000)
+    line = b'{"message": "Truncating log t-0 to offset 6.", "%b": [%b]}\n' % (b"n" * 400_000, objects)
+
+    tracemalloc.start()
+    try:
+        (event,), _ = scan(line)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert event.number("offset") == 6
+    assert most < 1 << 28
 
 
 @pytest.mark.parametrize("value", [rb"C:\q ", b"\xff ", rb"\ud800 ", b"\t"])
