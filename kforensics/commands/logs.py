@@ -1,6 +1,5 @@
 """What the logs of brokers say: every known line by its kind, whether it is harmless, a symptom or a cause, and all nodes on one clock."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -14,12 +13,14 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
-from kforensics.evidence.model import Citation, full_path
+from kforensics.evidence.model import full_path
 from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
-from kforensics.formats.log_lines.table import Message, Section, Weight, advice_of, rows
+from kforensics.formats.log_lines.event import Section, Weight
+from kforensics.formats.log_lines.table import Message, rows
 from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock, parse_zone
+from kforensics.reconcile.observed.line_kinds import LineKind, last_ms_of, line_kinds
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.node_failures import (
     OF_FAILURES,
@@ -30,25 +31,7 @@ from kforensics.reconcile.observed.node_failures import (
 )
 from kforensics.words import counted, form, listed, utc_words
 
-_WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)
 _MOST_KINDS = 3
-
-
-@dataclass(slots=True, kw_only=True)
-class LineKind:
-    """The lines of one kind."""
-
-    section: Section
-    lines: int = 0
-    first_ms: int | Absent = Absent.UNKNOWN
-    last_ms: int | Absent = Absent.UNKNOWN
-    nodes: set[int] = field(default_factory=set)
-    partitions: Counter[str] = field(default_factory=Counter)
-    causes: Counter[str] = field(default_factory=Counter)
-    """What exceptions below the lines say."""
-    advice: tuple[str, ...] = ()
-    """What to do about it, each once."""
-    example: Citation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +106,7 @@ def run(request: Ask) -> Result[LogsView]:
         known=sum(sum(file.counts.values()) for file in files) - others,
         files=files,
         clocks=evidence.clocks,
-        kinds=_kinds(events),
+        kinds=line_kinds(events),
         runs=tuple(_runs(events)),
         failures=node_failures(item for item in events if isinstance(item.node_id, int) or len(item.file.nodes) < 2),
         roles=roles_of(evidence.events),
@@ -136,13 +119,6 @@ def run(request: Ask) -> Result[LogsView]:
         body=view,
         concluded=Conclusion(answer=_answer(view), problems=(*inputs.problems, *evidence.problems)),
     )
-
-
-def _last_ms(item: LoggedEvent) -> int:
-    """Return the time of the last line that an event, which has a time, stands for."""
-    event = item.event
-    is_known = isinstance(event.last_time_ms, int) and isinstance(event.time_ms, int)
-    return int(item.time_ms) + (int(event.last_time_ms) - int(event.time_ms) if is_known else 0)
 
 
 def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
@@ -189,46 +165,6 @@ _STATES = {Weight.CAUSE: State.CAUSES, Weight.SYMPTOM: State.SYMPTOMS, Weight.HA
 _WORDS = {Weight.CAUSE: "A cause", Weight.SYMPTOM: "A symptom", Weight.HARMLESS: "Harmless"}
 
 
-def _kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
-    found: dict[Section, list[LoggedEvent]] = {}
-    # A section is found once for each of its rows, since long logs have a million of events.
-    by_row = {
-        number: found.setdefault(rows()[number].section, [])
-        for number in dict.fromkeys(item.event.row for item in events)
-    }
-    for item in events:
-        by_row[item.event.row].append(item)
-    return tuple(sorted((_line_kind(section, items) for section, items in found.items()), key=_rank))
-
-
-def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
-    repeated = [item for item in items if item.event.repeats]
-    times = [item.time_ms for item in items if isinstance(item.time_ms, int)]
-    lasts = [_last_ms(item) for item in repeated if isinstance(item.time_ms, int)]
-    partitions = Counter([item.event.topic_partition for item in items])
-    causes = Counter([str(cause) for item in items if (cause := item.event.fields.get("cause"))])
-    for item in repeated:
-        partitions[item.event.topic_partition] += item.event.repeats
-        if cause := item.event.fields.get("cause"):
-            causes[str(cause)] += item.event.repeats
-    return LineKind(
-        section=section,
-        lines=len(items) + sum(item.event.repeats for item in repeated),
-        first_ms=min(times, default=Absent.UNKNOWN),
-        last_ms=max([*times, *lasts], default=Absent.UNKNOWN),
-        nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
-        partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
-        causes=causes,
-        advice=tuple(filter(None, dict.fromkeys(advice_of(item.event) for item in items))),
-        example=items[0].citation,
-    )
-
-
-def _rank(kind: LineKind) -> tuple[int, bool, int]:
-    """Rank what conclusions rest on before what only accompanies it: connections fail whenever a broker stops."""
-    return _WORST_FIRST.index(kind.section.weight), "told" in kind.section.flags, -kind.lines
-
-
 def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
     sections = [row.section for row in rows()]
     is_telling = [section.weight is not Weight.HARMLESS for section in sections]
@@ -236,7 +172,7 @@ def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
     for (_, section), group in groupby(telling, lambda item: (item.node_id, sections[item.event.row])):
         items = [*group]
         lines = sum(1 + item.event.repeats for item in items)
-        until = max((_last_ms(item) for item in items if isinstance(item.time_ms, int)), default=Absent.UNKNOWN)
+        until = max((last_ms_of(item) for item in items if isinstance(item.time_ms, int)), default=Absent.UNKNOWN)
         yield Run(first=items[0], until_ms=until, lines=lines, section=section)
 
 

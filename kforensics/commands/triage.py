@@ -13,10 +13,9 @@ from kforensics.case.cluster import cluster_of, unread_offsets
 from kforensics.case.model import Case, now_of, places_of, quick_depth
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import is_wanted
-from kforensics.commands import explain, logs
+from kforensics.commands import explain
 from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.explanation import Explanation
-from kforensics.commands.logs import LineKind
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
@@ -36,8 +35,9 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
+from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.source.store import store_of
-from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 from kforensics.words import byte_count
 
 MOST_BYTES = 1 << 30
@@ -98,7 +98,9 @@ def run(ask: Ask) -> Result[Triage]:
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
     lines: tuple[LineKind, ...] = ()
-    if not places_of(case).by_partition and cluster_of(case).log_files:
+    if not _has_replicas(case) and cluster_of(case).log_files:
+        from kforensics.commands import logs  # noqa: PLC0415 - where nothing else is there
+
         of_logs = logs.run(_as(ask, "logs"))
         # What stands below another line is in the sentence on the failure.
         lines = tuple(
@@ -142,9 +144,14 @@ def _own_answer(one: Result[Any]) -> Answer:
     )
 
 
+def _has_replicas(case: Case) -> bool:
+    """Return whether a directory of any partition but those of the metadata is among the inputs."""
+    return any(one.topic not in METADATA_TOPICS for one in places_of(case).by_partition)
+
+
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
     # A node without any log may be one that was emptied, or that does not start.
-    if not places_of(case).by_partition and not any(one.kind in NODE_NAMES for one in explained.inputs):
+    if not _has_replicas(case) and not any(one.kind in NODE_NAMES for one in explained.inputs):
         return
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
 

@@ -8,10 +8,11 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
+from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.render.frame import node_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import id_list, listed, time_of_day
+from kforensics.words import counted, form, id_list, listed, time_of_day
 
 MOST_NAMES = 4
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
@@ -296,3 +297,31 @@ def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
     ]
     made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
     return min(made) if len(made) == len(first) and made else 0
+
+
+MOST_STEPS = 2
+"""Things to do about lines of one kind that are shown."""
+_MOST_NODES = 4
+_MOST_PARTITIONS = 2
+
+
+def to_do(kind: LineKind, now: Sequence[str]) -> Sequence[str]:
+    """Return what to do about lines of a kind, without what the answer says already."""
+    return [one for one in kind.advice if one not in now][:MOST_STEPS]
+
+
+def kind_words(kind: LineKind) -> str:
+    """Return what the lines of a kind are, how many, whose and of what, in one line: `Registration refused (cause, 2 lines, node 3)`."""
+    parts = [kind.section.weight.value, counted(kind.lines, "line")]
+    if kind.nodes:
+        nodes = listed(list(map(str, sorted(kind.nodes))), most=_MOST_NODES)
+        parts.append(f"{form(len(kind.nodes), 'node', 'nodes')} {nodes}")
+    if kind.partitions:
+        parts.append(listed([one for one, _ in kind.partitions.most_common()], most=_MOST_PARTITIONS))
+    return f"{kind_title(kind.section.kind)} ({', '.join(parts)})"
+
+
+def kind_title(kind: str) -> str:
+    """Return a kind of lines as a title."""
+    words = kind.replace("isr", "ISR").replace("-", " ")
+    return words[0].upper() + words[1:]

@@ -199,7 +199,7 @@ def test_the_high_watermark_of_a_recreated_topic_says_nothing_of_the_directory_o
 
     for given in (whole, *parts):
         _, answer = say("predict", given, *nodes)
-        assert "none known to be committed" in answer["headline"]
+        assert "none below a checkpointed high watermark" in answer["headline"]
         assert "9 committed" not in answer["headline"]
 
 
@@ -365,3 +365,19 @@ def test_records_that_a_damaged_leader_discards_and_others_hold_are_saved_as_at_
 
     assert [row["at_risk"] for row in first["topics"]] == [130]
     assert saved["headline"].startswith("130 of 130 records at risk")
+
+
+def test_what_recovery_discards_of_one_disk_is_counted_once_where_no_other_is_given(say, tmp_path, capsys):
+    given = shutil.copytree(FIXTURES / "unclean-election" / "broker-3", tmp_path / "given")
+    log = given / "orders-3" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[2781:2789] = bytes(8)
+    log.write_bytes(content)
+
+    run(["triage", str(given), "--format", "json"])
+    (row,) = json.loads(capsys.readouterr().out)["topics"]
+    _, saved = say("salvage", "--what", "at-risk", given, "--plan")
+
+    count = row["at_risk"] + row["maybe_at_risk"]
+    assert count > 0
+    assert saved["headline"].startswith(f"{count} of {count} records")

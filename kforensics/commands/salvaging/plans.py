@@ -410,8 +410,9 @@ def _copies(replicas: Iterable[Replica], case: Case, topic_id: str | Absent) -> 
         for one in held
         if one.state == "deleted" and isinstance(one.topic_id, Absent) and one.segments
     )
-    # What could be read of a log is saved, whatever else it holds.
-    return replace(found, copies=(*found.copies, *found.unread, *nameless))
+    # What could be read of a log is saved, whatever else it holds, and what its start would discard.
+    served = (copy for copy in found.copies if not copy.is_unstarted)
+    return replace(found, copies=(*served, *found.unread, *nameless))
 
 
 def _views(copies: Sequence[LogCopy]) -> list[LoadedLog]:

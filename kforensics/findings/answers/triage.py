@@ -14,7 +14,7 @@ from kforensics.findings.answers.graver import SENTENCES, Asked, beyond
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
-from kforensics.reconcile.history.losses import Holder
+from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
@@ -116,29 +116,43 @@ def topic_rows(
 def _row(
     topic: str, incident: PartitionIncident | None, judged: JudgedPartition | None, present: Collection[int]
 ) -> TopicRow:
-    losses = [] if incident is None else [one for one in incident.losses if not one.in_use]
+    every = () if incident is None else incident.losses
+    losses = [one for one in every if not one.in_use]
+    apart = [one for one in every if one.in_use and one.was_committed != "no"]
     holders = _holders_of_lost(incident)
     risky = list(_risks(incident, judged))
     since = [one for one in losses if any(not each.is_final and each.input in present for each in one.held_by)]
-    certain_since = sum(one.records for one in since if one.was_committed == "certain")
-    possible_since = sum(one.records for one in since if one.was_committed == "possible")
-    certain, possible = _most(risky, lambda one: one.certain), _most(risky, lambda one: one.possible)
+    certain_since, possible_since = _records(since, "certain"), _records(since, "possible")
+    # What only others than the leader hold is at risk, also where no start discards it: replicas that have diverged stay so.
+    certain = max(_most(risky, lambda one: one.certain), _records(apart, "certain"))
+    in_all = max(
+        _most(risky, lambda one: one.certain) + _most(risky, lambda one: one.possible),
+        sum(one.records for one in apart),
+    )
+    possible = max(in_all - certain, 0)
     at_risk = max(certain - certain_since, 0)
     maybe_at_risk = max(possible - possible_since - max(certain_since - certain, 0), 0)
     counted_risks = [one for one in risky if (one.certain or one.possible) and (at_risk or maybe_at_risk)]
+    at_risk_on = [owner for one in counted_risks for owner in one.losing or one.owners]
+    if not at_risk_on and (at_risk or maybe_at_risk):
+        at_risk_on = [each.owner for one in apart for each in one.held_by]
     return TopicRow(
         topic=topic,
         partitions=1,
-        lost=sum(one.records for one in losses if one.was_committed == "certain"),
-        maybe_lost=sum(one.records for one in losses if one.was_committed == "possible"),
+        lost=_records(losses, "certain"),
+        maybe_lost=_records(losses, "possible"),
         at_risk=at_risk,
         maybe_at_risk=maybe_at_risk,
         lost_since=min(certain_since + possible_since, certain + possible),
         is_least=incident is not None and incident.counts_at_least,
         now_on=tuple(dict.fromkeys(one.owner for one in holders if one.is_final)),
         copied_from=tuple(dict.fromkeys(one.owner for one in holders if not one.is_final)),
-        at_risk_on=tuple(dict.fromkeys(owner for one in counted_risks for owner in one.losing or one.owners)),
+        at_risk_on=tuple(dict.fromkeys(at_risk_on)),
     )
+
+
+def _records(losses: Sequence[Loss], certainty: str) -> int:
+    return sum(one.records for one in losses if one.was_committed == certainty)
 
 
 def _holders_of_lost(incident: PartitionIncident | None) -> list[Holder]:

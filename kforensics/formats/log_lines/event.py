@@ -259,6 +259,25 @@ DECISIVE = frozenset(
 """Kinds of which no event is left out where a file holds more events than are kept."""
 
 
+class Weight(StrEnum):
+    """What a line is worth to an operator."""
+
+    HARMLESS = "harmless"
+    SYMPTOM = "symptom"
+    CAUSE = "cause"
+
+
+class Section(NamedTuple):
+    """Lines that report one kind of event."""
+
+    kind: LogEventKind
+    weight: Weight
+    meaning: str
+    flags: frozenset[str]
+    """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
+    advice: str = ""
+
+
 class LogEvent(NamedTuple):
     """One line that reports an event of a log, a leader or a broker."""
 

@@ -6,13 +6,12 @@ letter or digit. What stands before is time, level, thread, class and the identi
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.event import FieldValue, LogEvent, LogEventKind
+from kforensics.formats.log_lines.event import FieldValue, LogEvent, LogEventKind, Section, Weight
 from kforensics.units import TopicPartition
 
 KEY_LENGTHS = (16, 8, 6)
@@ -68,25 +67,6 @@ _IDENTITY_BROKER = re.compile(
 )
 _IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
 _IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
-
-
-class Weight(StrEnum):
-    """What a line is worth to an operator."""
-
-    HARMLESS = "harmless"
-    SYMPTOM = "symptom"
-    CAUSE = "cause"
-
-
-class Section(NamedTuple):
-    """Lines that report one kind of event."""
-
-    kind: LogEventKind
-    weight: Weight
-    meaning: str
-    flags: frozenset[str]
-    """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
-    advice: str = ""
 
 
 class Row(NamedTuple):

@@ -40,7 +40,7 @@ class DiscardHolder(NamedTuple):
 def committed_words(certain: int, records: int) -> str:
     """Return how many of some records are known to be committed, in words: high watermarks prove no more than a part."""
     if not certain:
-        return "none known to be committed"
+        return "none below a checkpointed high watermark"
     return f"{certain:,} committed" if certain >= records else f"at least {certain:,} committed"
 
 

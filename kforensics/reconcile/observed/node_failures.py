@@ -7,7 +7,6 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.formats.log_lines.table import advice_of
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, listed, utc_words
@@ -136,15 +135,21 @@ def _read(node: _Node, item: LoggedEvent) -> None:
         node.loads = []
 
 
+def _advice_of(event: LogEvent) -> str:
+    from kforensics.formats.log_lines.table import advice_of  # noqa: PLC0415 - 55 ms, where no log is given
+
+    return advice_of(event)
+
+
 def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:
     event = item.event
     cause, place = _cause(event), str(event.fields.get("path") or event.fields.get("directory") or "")
     citations: tuple[Citation, ...] = (item.citation,)
     partition = event.topic_partition
-    advice = advice_of(event)
+    advice = _advice_of(event)
     if event.kind is Kind.BROKER_HALTED and node.errors:
         first = node.errors[0]
-        advice = advice_of(first.event) or advice
+        advice = _advice_of(first.event) or advice
         why = first.event.fields.get("cause") or first.event.fields.get("reason") or ""
         doing = str(first.event.fields.get("reason", ""))
         cause = f"{cause}: {why}" + (f" ({doing})" if doing and doing != why else "")
@@ -207,7 +212,7 @@ def _disk(node: _Node) -> NodeFailure | None:
         directory=f"{form(len(node.disks), 'log directory', 'log directories')} {listed([*node.disks])}",
         topic_partition=first.event.topic_partition,
         citations=tuple(item.citation for item in node.disks.values())[:4],
-        advice=advice_of(first.event),
+        advice=_advice_of(first.event),
     )
 
 

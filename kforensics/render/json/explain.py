@@ -15,11 +15,11 @@ from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.incident.doubts import Doubt
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of
 from kforensics.render.json.document import LAST_LINES, json_line
-from kforensics.render.json.logs import KINDS
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
@@ -263,6 +263,35 @@ def _place(one: Citation, inputs: tuple[Input, ...]) -> str:
 def _root_cause(body: Triage) -> str | None:
     return None if body.cause is None else root_cause_sentence(body.cause)
 
+
+def _partitions(one: LineKind) -> list[str]:
+    return [name for name, _ in one.partitions.most_common()]
+
+
+def _causes(one: LineKind) -> list[str]:
+    return [words for words, _ in one.causes.most_common()]
+
+
+def _nodes(one: LineKind) -> list[int]:
+    return sorted(one.nodes)
+
+
+KIND = {"kind": "section.kind", "weight": "section.weight"}
+KINDS = Each(
+    {
+        **KIND,
+        "meaning": ("section.meaning", "What such a line means."),
+        "lines": "",
+        "first_ms": ("", "In UTC."),
+        "last_ms": ("", "In UTC."),
+        "nodes": _nodes,
+        "partitions": (_partitions, "The most frequent first."),
+        "causes": (_causes, "What exceptions below the lines say, the most frequent first."),
+        "advice": ("", "What to do about it."),
+        "example": ("", "One of them."),
+    }
+)
+"""What lines of a kind say."""
 
 TRIAGE = Document(
     "triage",

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from kforensics.commands.logs import LineKind, LogsView, Run
+from kforensics.commands.logs import LogsView, Run
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.table import Message
 from kforensics.reconcile.observed.clocks import Clock
+from kforensics.render.json.explain import KIND, KINDS
 from kforensics.render.json.shape import Document, Each, Field
 from kforensics.units import TopicPartition
 
@@ -31,18 +32,6 @@ def _partition_of_run(one: Run) -> str | None:
     return _name(one.first.event.topic_partition)
 
 
-def _partitions(one: LineKind) -> list[str]:
-    return [name for name, _ in one.partitions.most_common()]
-
-
-def _causes(one: LineKind) -> list[str]:
-    return [words for words, _ in one.causes.most_common()]
-
-
-def _nodes(one: LineKind) -> list[int]:
-    return sorted(one.nodes)
-
-
 def _known(one: tuple[LogFile, Clock]) -> int:
     return sum(one[0].counts.values())
 
@@ -50,24 +39,6 @@ def _known(one: tuple[LogFile, Clock]) -> int:
 def _unknown(one: tuple[LogFile, Clock]) -> list[tuple[str, int]]:
     return [*one[0].unknown.items()]
 
-
-_KIND = {"kind": "section.kind", "weight": "section.weight"}
-
-KINDS = Each(
-    {
-        **_KIND,
-        "meaning": ("section.meaning", "What such a line means."),
-        "lines": "",
-        "first_ms": ("", "In UTC."),
-        "last_ms": ("", "In UTC."),
-        "nodes": _nodes,
-        "partitions": (_partitions, "The most frequent first."),
-        "causes": (_causes, "What exceptions below the lines say, the most frequent first."),
-        "advice": ("", "What to do about it."),
-        "example": ("", "One of them."),
-    }
-)
-"""What lines of a kind say."""
 
 LOGS = Document(
     "logs",
@@ -139,7 +110,7 @@ LOGS = Document(
             "What is not harmless, in order of time: lines of one kind by one node that follow each other.",
             Each(
                 {
-                    **_KIND,
+                    **KIND,
                     "time_ms": "first.time_ms",
                     "until_ms": ("", "The time of the last one."),
                     "lines": "",

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from kforensics.commands.logs import LineKind, LogsView, Run
+from kforensics.commands.logs import LogsView, Run
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.table import Weight
+from kforensics.formats.log_lines.event import Weight
+from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.render.blocks import GAP, Block, Column, Event, Fact, Prose, Section, Table, Timeline, Tone
+from kforensics.render.events import kind_title, to_do
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed, utc_words
@@ -15,8 +17,6 @@ MOST_RUNS = 40
 """Entries in order of time that are shown without -v."""
 MOST_NAMES = 4
 MOST_SHAPES = 5
-MOST_STEPS = 2
-"""Things to do about lines of one kind that are shown."""
 
 
 def blocks(result: Result[LogsView], view: View) -> Iterator[Block]:
@@ -68,7 +68,7 @@ def _kinds(body: LogsView, now: Sequence[str], view: View) -> Iterator[Block]:
 
 def _kind(kind: LineKind, now: Sequence[str]) -> Iterator[Block]:
     mark = f"{kind.section.weight.value}, {counted(kind.lines, 'line')}"
-    yield Section(title=_title(kind.section.kind), aside=mark, level=3)
+    yield Section(title=kind_title(kind.section.kind), aside=mark, level=3)
     yield Prose(kind.section.meaning, depth=1)
     if kind.causes:
         yield Fact("because", listed([one for one, _ in kind.causes.most_common()], most=2))
@@ -81,27 +81,6 @@ def _kind(kind: LineKind, now: Sequence[str]) -> Iterator[Block]:
     if isinstance(kind.first_ms, int) and isinstance(kind.last_ms, int):
         until = f" to {utc_words(kind.last_ms)}" if kind.last_ms != kind.first_ms else ""
         yield Fact("when", f"{utc_words(kind.first_ms)}{until}")
-
-
-def to_do(kind: LineKind, now: Sequence[str]) -> Sequence[str]:
-    """Return what to do about lines of a kind, without what the answer says already."""
-    return [one for one in kind.advice if one not in now][:MOST_STEPS]
-
-
-def kind_words(kind: LineKind) -> str:
-    """Return what the lines of a kind are, how many, whose and of what, in one line: `Registration refused (cause, 2 lines, node 3)`."""
-    parts = [kind.section.weight.value, counted(kind.lines, "line")]
-    if kind.nodes:
-        nodes = listed(list(map(str, sorted(kind.nodes))), most=MOST_NAMES)
-        parts.append(f"{form(len(kind.nodes), 'node', 'nodes')} {nodes}")
-    if kind.partitions:
-        parts.append(listed([one for one, _ in kind.partitions.most_common()], most=2))
-    return f"{_title(kind.section.kind)} ({', '.join(parts)})"
-
-
-def _title(kind: str) -> str:
-    words = kind.replace("isr", "ISR").replace("-", " ")
-    return words[0].upper() + words[1:]
 
 
 def _times(result: Result[LogsView], view: View) -> Iterator[Block]:

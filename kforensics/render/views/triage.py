@@ -5,7 +5,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kforensics.commands.logs import LineKind
 from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
@@ -14,12 +13,12 @@ from kforensics.findings.answers.predict_cluster import node_words
 from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedStart
+from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
-from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entries
+from kforensics.render.events import GRAVE, Sentence, kind_words, sentences_of, shown_entries, to_do
 from kforensics.render.frame import References
 from kforensics.render.view import View
 from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
-from kforensics.render.views.logs import kind_words, to_do
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
 from kforensics.words import Count, counted, in_short_sentences, joined_by_and, listed, utc_words
@@ -88,8 +87,8 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         room -= len(shown) + _FRAME + (len(shown) < len(body.topics))
     happened = list(_happened(body, view, cause, room))
     yield from happened
-    room -= sum(_height([one.text], view.width - 8) if isinstance(one, Prose) else _TITLE for one in happened)
-    yield from _lines(body.lines, result.answer.now, view, room - _FRAME)
+    height = sum(_height([one.text], view.width - 8) if isinstance(one, Prose) else _TITLE for one in happened)
+    yield from _lines(body.lines, result.answer.now, view, room - height - _FRAME)
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)

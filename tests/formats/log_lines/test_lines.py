@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from kforensics.formats.log_lines.anchors import counted_kinds, places_of
+from kforensics.formats.log_lines.event import Weight
 from kforensics.formats.log_lines.scan import scan_log
-from kforensics.formats.log_lines.table import Weight, bulk_kinds, harmless_kinds, rows, sections, told_kinds
+from kforensics.formats.log_lines.table import bulk_kinds, harmless_kinds, rows, sections, told_kinds
 from kforensics.formats.log_lines.unwrap import find_message
 
 LINES = [

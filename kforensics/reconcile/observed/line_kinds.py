@@ -1,0 +1,81 @@
+"""The lines of broker logs by their kind: how many, of which nodes and partitions, and what to do about them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import Section, Weight
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+
+_WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)
+
+
+@dataclass(slots=True, kw_only=True)
+class LineKind:
+    """The lines of one kind."""
+
+    section: Section
+    lines: int = 0
+    first_ms: int | Absent = Absent.UNKNOWN
+    last_ms: int | Absent = Absent.UNKNOWN
+    nodes: set[int] = field(default_factory=set)
+    partitions: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    """What exceptions below the lines say."""
+    advice: tuple[str, ...] = ()
+    """What to do about it, each once."""
+    example: Citation | None = None
+
+
+def last_ms_of(item: LoggedEvent) -> int:
+    """Return the time of the last line that an event, which has a time, stands for."""
+    event = item.event
+    is_known = isinstance(event.last_time_ms, int) and isinstance(event.time_ms, int)
+    return int(item.time_ms) + (int(event.last_time_ms) - int(event.time_ms) if is_known else 0)
+
+
+def line_kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
+    """Return the kinds of the lines of events, causes first; of each weight those first that conclusions rest on, and the most frequent."""
+    from kforensics.formats.log_lines.table import rows  # noqa: PLC0415 - 55 ms, where no log is given
+
+    found: dict[Section, list[LoggedEvent]] = {}
+    # A section is found once for each of its rows, since long logs have a million of events.
+    by_row = {
+        number: found.setdefault(rows()[number].section, [])
+        for number in dict.fromkeys(item.event.row for item in events)
+    }
+    for item in events:
+        by_row[item.event.row].append(item)
+    return tuple(sorted((_line_kind(section, items) for section, items in found.items()), key=_rank))
+
+
+def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
+    from kforensics.formats.log_lines.table import advice_of  # noqa: PLC0415 - as above
+
+    repeated = [item for item in items if item.event.repeats]
+    times = [item.time_ms for item in items if isinstance(item.time_ms, int)]
+    lasts = [last_ms_of(item) for item in repeated if isinstance(item.time_ms, int)]
+    partitions = Counter([item.event.topic_partition for item in items])
+    causes = Counter([str(cause) for item in items if (cause := item.event.fields.get("cause"))])
+    for item in repeated:
+        partitions[item.event.topic_partition] += item.event.repeats
+        if cause := item.event.fields.get("cause"):
+            causes[str(cause)] += item.event.repeats
+    return LineKind(
+        section=section,
+        lines=len(items) + sum(item.event.repeats for item in repeated),
+        first_ms=min(times, default=Absent.UNKNOWN),
+        last_ms=max([*times, *lasts], default=Absent.UNKNOWN),
+        nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
+        partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
+        causes=causes,
+        advice=tuple(filter(None, dict.fromkeys(advice_of(item.event) for item in items))),
+        example=items[0].citation,
+    )
+
+
+def _rank(kind: LineKind) -> tuple[int, bool, int]:
+    """Rank what conclusions rest on before what only accompanies it: connections fail whenever a broker stops."""
+    return _WORST_FIRST.index(kind.section.weight), "told" in kind.section.flags, -kind.lines
