@@ -16,7 +16,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import command_line, copy_of, counted, joined_by_and, place_of_copy
+from kforensics.words import command_line, copy_of, counted, form, joined_by_and, place_of_copy
 
 
 class ConcernKind(StrEnum):
@@ -231,9 +231,9 @@ def _guess(report: PartitionReport) -> str:
     if leader is None or leader.is_known:
         return ""
     if leader.tied_with:
-        others = ", ".join(str(broker) for broker in leader.tied_with)
+        others = joined_by_and(sorted(map(str, leader.tied_with), key=lambda one: (len(one), one)))
         record, is_named, _ = leader.reason.partition("; ")
-        return f"guessed: {f'{record}, and ' if is_named else ''}its log and that of broker {others} speak for each as much"
+        return f"guessed: {f'{record}, and ' if is_named else ''}its log and that of {form(len(leader.tied_with), 'broker', 'brokers')} {others} speak for each as much"
     return f"guessed: {leader.reason}"
 
 

@@ -112,17 +112,22 @@ def _holder(holder: IntactReplica) -> str:
     return holder.path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id} ({holder.path})"
 
 
+_OF_TWO_TOPICS = "KF115"
+
+
 def _notes(findings: Sequence[Finding]) -> Iterator[Block]:
     unfinished = sum(1 for one in findings if one.code == "KF110")
     notes = [
-        one.statement for one in findings if one.severity is Severity.NOTE and one.code not in {"KF110", *TOLD_IN_FULL}
+        f"{'Noted' if one.code == _OF_TWO_TOPICS else 'Normal'}: {one.statement}"
+        for one in findings
+        if one.severity is Severity.NOTE and one.code not in {"KF110", *TOLD_IN_FULL}
     ]
     if unfinished:
         notes.insert(
             0,
-            f"{counted(unfinished, 'log')} {form(unfinished, 'has', 'have')} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
+            f"Normal: {counted(unfinished, 'log')} {form(unfinished, 'has', 'have')} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
         )
     if notes:
         yield GAP
         for note in notes:
-            yield Prose(f"Normal: {note}.")
+            yield Prose(f"{note}.")
