@@ -1,5 +1,7 @@
 """What `capture` shows, and what it does not claim."""
 
+import re
+
 import pytest
 
 from kforensics.cli.app import run
@@ -60,7 +62,7 @@ def test_a_plan_says_what_it_would_take_and_writes_nothing(shown, tmp_path):
     code, words = shown("--plan")
 
     assert 0 == code
-    assert "will take about 1 s" in words
+    assert re.search(r"will take about \d+ s", words)
     assert "to read, at " in words
     assert [] == list(tmp_path.iterdir())
 
