@@ -36,6 +36,7 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
     report, live = compared.report, compared.live
     has_records = not live or any(one.view.log_end_offset > 0 for one in live)
     end = max((one.view.log_end_offset for one in live), default=0)
+    in_sync = report.isr if isinstance(report.isr, frozenset) else frozenset()
     for one in (*report.emptied, *report.strays):
         owners, places = (f"broker {one.broker_id}",), () if one.place is None else (one.place,)
         if one.named is not None and (one.named.value > end or not one.is_electable):
@@ -72,6 +73,9 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
             state = State.BEHIND if compared.is_led else State.UNKNOWN
             kind = ConcernKind.BEHIND if compared.is_led else ConcernKind.GONE
             yield Concern(state=state, kind=kind, owners=owners, detail=one.reason, places=places)
+        elif one.is_electable and not any(each.view.replica.broker_id in in_sync for each in live):
+            # Empty logs outside of the ISR don't show that its own was empty.
+            yield Concern(state=State.UNKNOWN, kind=ConcernKind.GONE, owners=owners, detail=one.reason, places=places)
 
 
 def _emptied_words(found: Concerns, items: Items) -> str:

@@ -337,6 +337,17 @@ def test_an_election_with_an_empty_log_puts_at_risk_what_the_others_hold():
     assert ("broker 2", "broker 3") == concern.losing
 
 
+def test_empty_logs_show_that_an_absent_one_was_empty_only_where_they_are_in_sync():
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=True)
+    empty = [replace(replica(broker, []), high_watermark=CheckpointValue(0, HERE)) for broker in (2, 3)]
+
+    def state(isr):
+        return partition_state(judged(*empty, facts=led(1, isr), given={1: emptied}))
+
+    assert State.UNKNOWN is state({1})
+    assert State.AGREE is state({1, 2})
+
+
 class _WithoutTopic(Facts):
     def has_metadata_log(self):
         return True
