@@ -381,3 +381,13 @@ def test_what_recovery_discards_of_one_disk_is_counted_once_where_no_other_is_gi
     count = row["at_risk"] + row["maybe_at_risk"]
     assert count > 0
     assert saved["headline"].startswith(f"{count} of {count} records")
+
+
+def test_what_was_truncated_before_is_not_at_risk(say, tmp_path):
+    given = shutil.copytree(FIXTURES / "unclean-election", tmp_path / "given")
+    name = "00000000000000000000.log"
+    shutil.copy(given / "broker-1" / "orders-1" / name, given / "broker-1" / "orders-0" / f"{name}.deleted")
+
+    _, saved = say("salvage", "--what", "at-risk", given, "--plan")
+
+    assert saved["headline"].startswith("56 of 56 records at risk")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kforensics.ask.model import Ask
+from kforensics.ask.model import Ask, What
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.processes import spread
@@ -265,11 +265,13 @@ def plans_of(
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
         spool: where the rows of their batches wait; none of a partition whose rows are few.
     """
-    scans = _scans(task.places, jobs, spool) if jobs > 1 or spool is not None else {}
+    # What was truncated before is not at risk any more: it is lost, or was never committed.
+    left_over = () if case.ask.what is What.AT_RISK else _LEFT_OVER
+    scans = _scans(task.places, jobs, spool, left_over) if jobs > 1 or spool is not None else {}
     collected = [
         collect_replica(
             place,
-            left_over=_LEFT_OVER,
+            left_over=left_over,
             scanned={path: segment for (number, path), segment in scans.items() if number == at},
         )
         for at, place in enumerate(task.places)
@@ -309,9 +311,11 @@ class _Scanned(NamedTuple):
     """None where the part has them itself, or they are too many to be kept."""
 
 
-def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) -> dict[tuple[int, str], Segment]:
+def _scans(
+    places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None, left_over: Sequence[FileSuffix]
+) -> dict[tuple[int, str], Segment]:
     """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
-    files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
+    files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=left_over)]
     most = -(-2 * jobs // max(len(files), 1))  # a few large files are read in parts, each by another process
     each = ((at, path, part) for at, path in files for part in parts_of(places[at], path, most))
     parts = list(enumerate(each))
