@@ -4,7 +4,7 @@
     .ci/coverage.py              runs the tests, then judges
     .ci/coverage.py REPORT.json  judges the report of a run with `--cov --cov-report=json:REPORT.json`
 
-By night, and before a release: tracing every line takes as long again as the tests.
+By night: tracing every line takes as long again as the tests.
 Lines and branches count alike. Of fleets most runs in Spark's own processes, so their modules are left out.
 """
 

@@ -17,7 +17,7 @@ from kforensics.evidence.model import full_path
 from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
 from kforensics.formats.log_lines.event import Section, Weight
-from kforensics.formats.log_lines.table import Message, rows
+from kforensics.formats.log_lines.table import Message, advice_of, rows
 from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock, parse_zone
 from kforensics.reconcile.observed.line_kinds import LineKind, last_ms_of, line_kinds
@@ -148,8 +148,8 @@ def _of_line(line: str) -> Result[LogsView]:
         fields, partition = with_cause(message.fields, message.topic_partition, cause)
         message = message._replace(fields=fields, topic_partition=partition)
     answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
-    if advice := message.fields.get("advice") or message.row.advice:
-        answer = replace(answer, now=(str(advice),))
+    if advice := advice_of(message.fields, message.row.number):
+        answer = replace(answer, now=(advice,))
     return Result(
         command="logs",
         body=LogsView(is_of_a_line=True, asked_line=line, message=message),
@@ -223,7 +223,7 @@ def _kinds_named(kinds: Sequence[LineKind]) -> str:
 
 def _named(kind: LineKind) -> str:
     times = f" ({kind.lines:,} lines)" if kind.lines > 1 else ""
-    return f"{kind.section.kind.replace('-', ' ').replace('isr', 'ISR')}{times}"
+    return f"{kind.section.words}{times}"
 
 
 def _period(view: LogsView) -> str:

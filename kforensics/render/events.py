@@ -318,10 +318,10 @@ def kind_words(kind: LineKind) -> str:
         parts.append(f"{form(len(kind.nodes), 'node', 'nodes')} {nodes}")
     if kind.partitions:
         parts.append(listed([one for one, _ in kind.partitions.most_common()], most=_MOST_PARTITIONS))
-    return f"{kind_title(kind.section.kind)} ({', '.join(parts)})"
+    return f"{kind_title(kind)} ({', '.join(parts)})"
 
 
-def kind_title(kind: str) -> str:
+def kind_title(kind: LineKind) -> str:
     """Return a kind of lines as a title."""
-    words = kind.replace("isr", "ISR").replace("-", " ")
+    words = kind.section.words
     return words[0].upper() + words[1:]

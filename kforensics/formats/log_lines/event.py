@@ -277,6 +277,11 @@ class Section(NamedTuple):
     """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
     advice: str = ""
 
+    @property
+    def words(self) -> str:
+        """The kind in words: `ISR shrink`."""
+        return self.kind.replace("isr", "ISR").replace("-", " ")
+
 
 class LogEvent(NamedTuple):
     """One line that reports an event of a log, a leader or a broker."""

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.event import FieldValue, LogEvent, LogEventKind, Section, Weight
+from kforensics.formats.log_lines.event import FieldValue, LogEventKind, Section, Weight
 from kforensics.units import TopicPartition
 
 KEY_LENGTHS = (16, 8, 6)
@@ -164,9 +164,9 @@ def _anchor(text: str) -> str:
     return text[start:end]
 
 
-def advice_of(event: LogEvent) -> str:
-    """Return what to do about an event, by the exception below its line where that is known; empty where it calls for nothing."""
-    return str(event.fields.get("advice") or (rows()[event.row].advice if event.row >= 0 else ""))
+def advice_of(fields: Mapping[str, FieldValue], row: int) -> str:
+    """Return what to do about a line, by the exception below it where that is known; empty where it calls for nothing."""
+    return str(fields.get("advice") or (rows()[row].advice if row >= 0 else ""))
 
 
 @cache

@@ -57,6 +57,7 @@ def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
     repeated = [item for item in items if item.event.repeats]
     times = [item.time_ms for item in items if isinstance(item.time_ms, int)]
     lasts = [last_ms_of(item) for item in repeated if isinstance(item.time_ms, int)]
+    advised = {(item.event.row, item.event.fields.get("advice")): item.event for item in items}
     partitions = Counter([item.event.topic_partition for item in items])
     causes = Counter([str(cause) for item in items if (cause := item.event.fields.get("cause"))])
     for item in repeated:
@@ -71,7 +72,7 @@ def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
         nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
         partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
         causes=causes,
-        advice=tuple(filter(None, dict.fromkeys(advice_of(item.event) for item in items))),
+        advice=tuple(filter(None, dict.fromkeys(advice_of(one.fields, one.row) for one in advised.values()))),
         example=items[0].citation,
     )
 

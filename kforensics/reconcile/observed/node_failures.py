@@ -138,7 +138,7 @@ def _read(node: _Node, item: LoggedEvent) -> None:
 def _advice_of(event: LogEvent) -> str:
     from kforensics.formats.log_lines.table import advice_of  # noqa: PLC0415 - 55 ms, where no log is given
 
-    return advice_of(event)
+    return advice_of(event.fields, event.row)
 
 
 def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:

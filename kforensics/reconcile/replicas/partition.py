@@ -222,8 +222,9 @@ class PartitionJudge:
             else None
         )
         emptied, missing = self._directories()
-        is_led = self.current is not None and not self.is_quorum
-        strays = tuple(becoming_strays(live, self.current, self.given)) if is_led and self.current is not None else ()
+        strays = (
+            () if self.current is None or self.is_quorum else tuple(becoming_strays(live, self.current, self.given))
+        )
         odd_ones: tuple[OddOne, ...] = ()
         sole: tuple[SoleHolder, ...] = ()
         what_if: tuple[WhatIf, ...] = ()

@@ -5,7 +5,7 @@ from typing import Any
 from kforensics.commands.logs import LogsView, Run
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.formats.log_lines.table import Message
+from kforensics.formats.log_lines.table import Message, advice_of
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.render.json.explain import KIND, KINDS
 from kforensics.render.json.shape import Document, Each, Field
@@ -32,6 +32,10 @@ def _partition_of_run(one: Run) -> str | None:
     return _name(one.first.event.topic_partition)
 
 
+def _advice_of_message(message: Message) -> str:
+    return advice_of(message.fields, message.row.number)
+
+
 def _known(one: tuple[LogFile, Clock]) -> int:
     return sum(one[0].counts.values())
 
@@ -56,7 +60,7 @@ LOGS = Document(
                         "kind": "row.section.kind",
                         "weight": "row.section.weight",
                         "meaning": ("row.section.meaning", "What such a line means."),
-                        "advice": ("row.advice", "What to do about it; empty where it calls for nothing."),
+                        "advice": (_advice_of_message, "What to do about it; empty where it calls for nothing."),
                         "versions": ("row.versions", "The versions of Kafka that write it."),
                         "partition": _partition_of_message,
                         "node": "broker_id",

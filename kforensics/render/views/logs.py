@@ -68,7 +68,7 @@ def _kinds(body: LogsView, now: Sequence[str], view: View) -> Iterator[Block]:
 
 def _kind(kind: LineKind, now: Sequence[str]) -> Iterator[Block]:
     mark = f"{kind.section.weight.value}, {counted(kind.lines, 'line')}"
-    yield Section(title=kind_title(kind.section.kind), aside=mark, level=3)
+    yield Section(title=kind_title(kind), aside=mark, level=3)
     yield Prose(kind.section.meaning, depth=1)
     if kind.causes:
         yield Fact("because", listed([one for one, _ in kind.causes.most_common()], most=2))
