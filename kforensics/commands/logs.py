@@ -32,6 +32,7 @@ from kforensics.reconcile.observed.node_failures import (
 from kforensics.words import counted, form, listed, utc_words
 
 _MOST_KINDS = 3
+_MOST_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +197,8 @@ def _answer(view: LogsView) -> Answer:
     return Answer(
         state=state,
         headline=f"{headline} They are of {period}." if period else headline,
-        now=failure_steps(view.failures),
+        now=failure_steps(view.failures)
+        or tuple(dict.fromkeys(step for kind in worst for step in kind.advice))[:_MOST_STEPS],
     )
 
 

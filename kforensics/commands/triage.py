@@ -107,7 +107,8 @@ def run(ask: Ask) -> Result[Triage]:
             one for one in of_logs.body.graver if not of_logs.body.failures or "exception" not in one.section.flags
         )
         asked = (*asked, Asked("logs", of_logs.answer))
-        answer = replace(answer, headline=f"{logs.beside_failures(of_logs.body)} {answer.headline}".strip())
+        headline = f"{logs.beside_failures(of_logs.body)} {answer.headline}".strip()
+        answer = replace(answer, headline=headline, now=tuple(dict.fromkeys((*of_logs.answer.now, *answer.now))))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
-from kforensics.evidence.discovery.inputs import LogPlace
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, LogPlace
 from kforensics.evidence.discovery.log_spans import (
     TimeWindow,
     log_head,
@@ -180,7 +180,7 @@ def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Par
             )
             head = log_head(file, place.member)
             packing = packing_of(file.read(0, LONGEST_MAGIC))
-            if not looks_like_log(head, is_named=is_named):
+            if not looks_like_log(head, is_named=is_named or place.path == WHOLE_INPUT):
                 is_silent = is_named and file.size > 0
                 return _not_understood(place, file.mtime_ns, head, packing) if is_silent else None
             if packing or encoding_of(head).name != "utf-8":

@@ -167,6 +167,36 @@ def test_what_lines_mean_is_the_answer_to_logs_alone(lines, first, advice, shown
     assert text.endswith("More: kforensics explain and logs.")
 
 
+@pytest.mark.parametrize(
+    ("pasted", "first", "advice"),
+    [
+        (
+            "`kafka.common.InconsistentClusterIdException: The Cluster ID gKMTPCdQQui26oDVZo-EMA doesn't match stored clusterId Some(K6-IRRUxSvW0GSLeNea0DA) in meta.properties. The broker is trying to join the wrong cluster.",
+            "Log lines name a cause: start error.",
+            "Find out which of the two is wrong",
+        ),
+        (
+            "Exiting because log truncation is not allowed for partition design-0, \nCurrent leader 1's latest offset 65 is less than replica 2's latest offset 70 (kafka.server.ReplicaFetcherThread)",
+            "Log lines name a cause: truncation refused.",
+            "Copy the directories of this broker",
+        ),
+        (
+            "b1  | 2024-03-08 16:42:33,730 ERROR [org.apa.kaf.sto.int.log.LogDirFailureChannel] (request-handler-6) Error while appending records to foo-0 in dir /tiny: java.io.IOException: No space left on device\nb1  | \tat java.base@17.0.8/sun.nio.ch.FileDispatcherImpl.write0(FileDispatcherImpl.java)",
+            "The broker's log directory /tiny failed at 2024-03-08 16:42:33 UTC: IOException: No space left on device (appending records to foo-0).",
+            "Make room without deleting files of segments by hand",
+        ),
+    ],
+)
+def test_what_people_paste_is_read_as_they_paste_it(pasted, first, advice, shown, tmp_path):
+    (tmp_path / "pasted.txt").write_text(f"{pasted}\n")
+    code, screen = shown(tmp_path / "pasted.txt")
+    text = " ".join(screen.split())
+
+    assert code == 3
+    assert text.startswith(first)
+    assert text.count(advice) == 1
+
+
 def test_each_question_of_the_document_has_the_answer_of_its_command(fixtures):
     made = kforensics.triage(fixtures / "unclean-election", jobs=1)
     document = made.to_dict()

@@ -170,14 +170,14 @@ def _has_known_name(found: FoundInput) -> bool:
 def why_not_listed(found: FoundInput) -> str:
     """Say why commands that list what is there do not list it; empty where they do: broker logs are recognised by what they hold."""
     words = why_not_checked(found)
-    return words if words and not begins_like_a_log(found.root) else ""
+    return words if words and not begins_like_a_log(found.root, is_named=True) else ""
 
 
 def why_not_compared(found: FoundInput) -> str:
     """Say why commands that look at replicas and at what broker logs say of them do not compare it; empty where they do."""
     kind = found.described.kind
     if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
-        if _has_known_name(found) or begins_like_a_log(found.root):
+        if _has_known_name(found) or begins_like_a_log(found.root, is_named=True):
             return ""
         return "no file of a data directory, and no line of its beginning is one of a broker's log"
     if kind == FileKind.SERVER_PROPERTIES.value:
@@ -447,7 +447,7 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
     match place.shape:
         case Shape.FILE:
             kind = file_input_kind(given, place.root)
-            if with_server_logs and kind == FileKind.UNKNOWN.value and begins_like_a_log(place.root):
+            if with_server_logs and kind == FileKind.UNKNOWN.value and begins_like_a_log(place.root, is_named=True):
                 kind = FileKind.LOG_FILE.value
             return [_simple(given, place.listings, kind, Shape.FILE)]
         case Shape.PARTITION:

@@ -28,9 +28,9 @@ MOST_HEADS = 10_000
 """Files of a directory that are looked into for a broker's log line."""
 
 
-def is_log_file(file: EvidenceFile) -> bool:
+def is_log_file(file: EvidenceFile, *, is_named: bool = False) -> bool:
     """Whether the file begins like a broker's log, compressed or not; of a zip, one of its files."""
-    return looks_like_log(log_head(file)) or any(looks_like_log(log_head(file, one)) for one in members_of(file)[1:])
+    return any(looks_like_log(log_head(file, one), is_named=is_named) for one in ("", *members_of(file)[1:]))
 
 
 def log_head(file: EvidenceFile, member: str = "") -> bytes:
@@ -45,11 +45,15 @@ def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
     return looks_like_broker_log(head, is_named=is_named)
 
 
-def begins_like_a_log(path: Path) -> bool:
-    """Whether the file at a path begins like a broker's log; one that can't be read does not."""
+def begins_like_a_log(path: Path, *, is_named: bool = False) -> bool:
+    """Whether the file at a path begins like a broker's log; one that can't be read does not.
+
+    Args:
+        is_named: whether a person named it: then a message without time and level is enough, as people paste it.
+    """
     try:
         with open_evidence(path) as file:
-            return is_log_file(file)
+            return is_log_file(file, is_named=is_named)
     except EvidenceError:
         return False
 

@@ -13,7 +13,7 @@ from kforensics.units import TopicPartition
 _EXCEPTION = re.compile(
     rb"(?P<by>Caused by: )?(?<![\w$.])(?:[a-z_][\w$]*+\.)++(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*))?"
 )
-_BEHIND = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)(?:[\"'<].*)?$|\"(?:[,}\]]*|,(?! ).*| [\w.]+=.*)$")
+_BEHIND = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)(?: \[[^\]]*\]|[\"'<].*)?$|\"(?:[,}\]]*|,(?! ).*| [\w.]+=.*)$")
 """The logger, and what wraps the line."""
 _IN_A_STACK = re.compile(
     rb"(?:^|[\s|\"])(?:at [\w$.<>/@-]+\(|Caused by: |\.\.\. \d+ (?:more|common frames)|Suppressed: )"

@@ -131,6 +131,7 @@ class LogEventKind(StrEnum):
     REGISTRATION = "registration"
     CONTROLLER_OVERLOADED = "controller-overloaded"
     CONTROLLER_STEP = "controller-step"
+    QUORUM_WITHOUT_LEADER = "quorum-without-leader"
     CONTROLLER_RESIGNED = "controller-resigned"
     PARTITION_REPLAYED = "partition-replayed"
     FEATURE_LEVEL = "feature-level"
@@ -279,8 +280,9 @@ class Section(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The kind in words: `ISR shrink`."""
-        return self.kind.replace("isr", "ISR").replace("-", " ")
+        """The kind in words: `ISR shrink`, `disk error`."""
+        name = self.kind.replace("-cause", "-error").replace("isr", "ISR")
+        return name.replace("-", " ")
 
 
 class LogEvent(NamedTuple):

@@ -746,7 +746,7 @@ class _Window:
                     break
             self._below = number
             found.append(text)
-        return cause_in(b"\n".join(found)) if found else None
+        return cause_in(b"\n".join(found)) or cause_in(self._line(line))  # some layouts write it behind the message
 
     def _unwrapped(self, start: int, end: int, line: int) -> Unwrapped | None:
         text = self._text[start:end]

@@ -49,6 +49,10 @@ _MOST_OBJECTS_HELD = 1 << 22
 _NARROWEST = 60
 """The least width of a terminal that folds lines."""
 _LEAST_FOLDED = 5
+_WRAPPED, _LONGEST_WRAPPED = range(50, 130), 1 << 18
+"""The bytes of the longest line, and the most of a text, that a mail or a page wrapped between words."""
+_ENDED = re.compile(rb"\([\w$.]+\)(?: \[[^\]]*\])?\s*$")
+"""The logger, and the thread, that end a message."""
 _DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
 
 
@@ -172,6 +176,8 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
         data = _joined(data)
     if (width := _width(head)) > 0:
         data = re.sub(rb"(?m)^[^\n]{%d}\n(?:[^\n]{%d}\n)*+[^\n]*" % (width, width), _unfolded, data)
+    elif len(data) < _LONGEST_WRAPPED:
+        data = _without_wraps(data)
     if encoding.markup is not None:
         data = of_elements(data, encoding.markup)
     if b'"MESSAGE"' in head:
@@ -210,6 +216,34 @@ def _unfolded(found: re.Match[bytes]) -> bytes:
             joined = 0
             out.append(part)
     return b"\n".join(out) + b"\n" * joined
+
+
+def _without_wraps(text: bytes) -> bytes:
+    """Return a text whose lines a mail, or a page, broke between words with whole lines, and with as many line ends."""
+    lines = text.split(b"\n")
+    goes_on = [at for at in range(1, len(lines)) if _goes_on(lines[at - 1], lines[at])]
+    width = max((len(lines[at - 1].rstrip()) for at in goes_on), default=0)
+    full = {at for at in goes_on if len(lines[at - 1].rstrip()) + len(lines[at].split()[0]) >= width}
+    are_fields = sum(FIELD.match(line) is not None or PRETTY.match(line) is not None for line in lines) * 2 > len(lines)
+    if width not in _WRAPPED or len(full) * 5 < len(goes_on) * 4 or are_fields:
+        return text
+    out: list[bytes] = []
+    first = 0
+    for at, line in enumerate(lines):
+        if at in full:
+            out[first] = out[first].rstrip() + b" " + line.strip()
+        else:
+            first = at
+        out.append(b"" if at in full else line)
+    return b"\n".join(out)
+
+
+def _goes_on(line: bytes, behind: bytes) -> bool:
+    """Return whether the line behind one may be of the same message: it begins nothing of its own."""
+    if not line.strip() or not behind.strip() or _ENDED.search(line) or _begins_line(behind):
+        return False
+    begins = exception_in(behind) or LEVEL.search(behind, 0, 40)
+    return begins is None or begins.start() > len(behind) - len(behind.lstrip())
 
 
 def is_partial(line: bytes) -> bool:

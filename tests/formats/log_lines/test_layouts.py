@@ -3,6 +3,7 @@
 import codecs
 import datetime as dt
 import json
+import textwrap
 from random import Random
 from xml.sax.saxutils import escape
 
@@ -408,6 +409,13 @@ LAYOUTS = {
             f"{line[at : at + 72]}\n"
             for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
             for at in range(0, len(line), 72)
+        ),
+    ),
+    "wrapped by a mail": (
+        LOCAL,
+        "".join(
+            textwrap.fill(line, 76, break_long_words=False, break_on_hyphens=False) + "\n"
+            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
         ),
     ),
     "months in German": (LOCAL, lines("{t} {level} {message}", "%d. Nov. %Y %H:%M:%S,%3")),
