@@ -405,7 +405,8 @@ def _joined(
             who = f"lines of nodes {named}" if len(nodes) > 1 else f"lines of node {named} and of others"
             # Of several nodes, none is taken for the writer of what does not say it.
             keeps_unowned &= len(nodes) > 1
-            what = "stand without their node" if keeps_unowned else "were left out"
+            one, more = ("stands", "stand") if keeps_unowned else ("was", "were")
+            what = f"{form(len(others), one, more)} {'without a node' if keeps_unowned else 'left out'}"
             message = f"{who} are in one file, and {counted(len(others), 'event')} of lines that do not say whose they are {what}: give the log files of each node, or lines that begin with the name of their node"
             problems.append(Problem(input=place.input, path=place.name, message=message))
             if keeps_unowned:

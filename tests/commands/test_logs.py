@@ -239,7 +239,7 @@ def test_lines_of_several_nodes_in_one_file_count_and_no_failure_is_laid_on_a_no
     assert "Broker 3's log directory /d failed" in screen
     assert "Log dir error" in screen
     assert "No line of Kafka is known" not in screen
-    assert "events of lines that do not say whose they are stand without their node" in " ".join(screen.split())
+    assert "events of lines that do not say whose they are stand without a node" in " ".join(screen.split())
     assert "process ended" not in screen
 
 

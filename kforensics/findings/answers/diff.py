@@ -260,7 +260,7 @@ def _unknown(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]:
         yield from words.unknown(found)
     yield from lost_before(found.judged)
     if problems:
-        yield f"What could not be read: {counted(len(problems), 'thing')} (listed below)."
+        yield f"What could not be read: {counted(len(problems), 'thing')} (listed below, or by -v)."
 
 
 def lost_before(judged: Sequence[JudgedPartition]) -> Iterator[str]:

@@ -505,7 +505,7 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
             f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."
         )
     if scope.problems:
-        sentences.append(f"What could not be read: {counted(len(scope.problems), 'thing')} (listed below).")
+        sentences.append(f"What could not be read: {counted(len(scope.problems), 'thing')} (listed below, or by -v).")
     return tuple(sentences)
 
 

@@ -281,7 +281,7 @@ class Section(NamedTuple):
     @property
     def words(self) -> str:
         """The kind in words: `ISR shrink`, `disk error`."""
-        name = self.kind.replace("-cause", "-error").replace("isr", "ISR")
+        name = self.kind.replace("-cause", "-error").replace("isr", "ISR").replace("jvm", "JVM")
         return name.replace("-", " ")
 
 

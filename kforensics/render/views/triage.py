@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from kforensics.commands.explain import NO_LOGS
 from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
@@ -16,7 +17,7 @@ from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.reconcile.observed.line_kinds import LineKind
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.events import GRAVE, Sentence, kind_words, sentences_of, shown_entries, to_do
-from kforensics.render.frame import References
+from kforensics.render.frame import References, problem_items
 from kforensics.render.view import View
 from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
 from kforensics.render.views.predict import RESULTS
@@ -27,6 +28,8 @@ MOST_TOPICS = 5
 """Topics that are shown without -v."""
 MOST_EVENTS = 3
 """Kinds of events that are shown without -v, the root cause among them."""
+MOST_PROBLEMS = 1
+"""What could not be read that is shown without -v."""
 ROOM = 5
 """Lines that a screen has for events and their cause without -v."""
 _FRAME = 3
@@ -54,7 +57,11 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     body = result.body
     ends = list(_ends(body, result.inputs))
     cause = "" if body.cause is None else root_cause_sentence(body.cause)
+    problems = [one for one in result.problems if one.message != NO_LOGS]  # the headline says that
+    unread = [one for one in problem_items(problems, result.inputs, view) if isinstance(one, Prose)]
+    unread = unread[: view.most(MOST_PROBLEMS)]
     room = _ALL if view.room is None else view.room - _height(ends, view.width) - _height([cause], view.width - 8)
+    room -= _height([one.text for one in unread], view.width - 4)
     if view.page:
         yield identified(body.explained)
     # Where what to do leaves little room, those with fewer losses are counted.
@@ -97,6 +104,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         yield Section(title="What a start does")
     if room > 0:
         yield GAP
+    yield from unread
     yield from (Prose(text) for text in ends[:-1])
     yield Prose(ends[-1], Tone.QUIET)
 
