@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 import kforensics
 from kforensics.cli.app import application, run
@@ -75,7 +74,7 @@ def test_long_sentences_are_found():
 
 def test_every_command_and_option_on_a_page_exists():
     wrong = []
-    program = get_command(application())
+    program = application()
     for place, line in commands_shown():
         words = line.split()[1:]
         command = program

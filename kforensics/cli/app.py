@@ -6,8 +6,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -95,8 +96,9 @@ def _own(module: str, name: str) -> Callable[..., None]:
     return found
 
 
-def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
-    """Make the application with some of its commands: to load all takes 20 ms."""
+@cache
+def application(names: tuple[str, ...] = EVERY_COMMAND) -> Any:
+    """Make the application with some of its commands, once in a process: to load all takes 20 ms."""
     app = typer.Typer(
         name=PROGRAM,
         cls=_Program,
@@ -113,7 +115,7 @@ def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
             continue
         command: Callable[..., None] = _own(*_OWN[name].split(".")) if name in _OWN else command_of(name)
         app.command(name=name, help=help_of(command), epilog=epilog_of(name))(command)
-    return app
+    return get_command(app)
 
 
 def _help() -> str:
@@ -164,8 +166,8 @@ def run(arguments: Sequence[str]) -> int:
     arguments = _with_question(arguments)
     try:
         if os.environ.get(_COMPLETION):
-            get_command(application()).main([], PROGRAM)  # it answers the shell, and exits
-        with get_command(application(_reachable(arguments))).make_context(PROGRAM, list(arguments)) as context:
+            application().main([], PROGRAM)  # it answers the shell, and exits
+        with application(_reachable(arguments)).make_context(PROGRAM, list(arguments)) as context:
             context.command.invoke(context)
     except SystemExit as finished:
         return int(finished.code or 0)
@@ -217,11 +219,11 @@ def _with_question(arguments: Sequence[str]) -> Sequence[str]:
     return ["triage", *arguments] if is_path or not nearest_names(first, EVERY_COMMAND) else arguments
 
 
-def _reachable(arguments: Sequence[str]) -> Sequence[str]:
+def _reachable(arguments: Sequence[str]) -> tuple[str, ...]:
     """Return the command that the arguments begin with; all of them where it is `help`, or none."""
     if arguments[:1] == ["--version"]:
         return ()  # it is answered before a command is looked up
-    return arguments[:1] if arguments and arguments[0] in {*FUNCTIONS, "fleet"} else EVERY_COMMAND
+    return (arguments[0],) if arguments and arguments[0] in {*FUNCTIONS, "fleet"} else EVERY_COMMAND
 
 
 def _report_defect(error: Exception) -> ExitCode:

@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from typer.main import get_command
-
 import kforensics
 from kforensics import __version__
 from kforensics.ask.commands import COMMANDS, FUNCTIONS
@@ -41,7 +39,7 @@ PROMISE = (
 
 def pages() -> dict[str, str]:
     """Every generated page by its path in the repository."""
-    program = get_command(application())
+    program = application()
     commands: dict[str, Any] = dict(sorted(getattr(program, "commands", {}).items()))
     made = {f"man/{PROGRAM}.1": _group_page((PROGRAM,), program)}
     for name, command in commands.items():

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 import typer
+from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli import app as app_module
@@ -29,7 +30,7 @@ def failing(monkeypatch):
         app = typer.Typer(no_args_is_help=True)
         app.callback()(lambda: None)
         app.command()(fail)
-        monkeypatch.setattr(app_module, "application", lambda _: app)
+        monkeypatch.setattr(app_module, "application", lambda _: get_command(app))
 
     return install
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from kforensics.ask.commands import FUNCTIONS as COMMANDS
 from kforensics.cli.app import application
@@ -67,7 +66,7 @@ def test_every_command_and_format_has_a_writer_or_a_refusal(shape, chosen):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_names_the_formats_of_the_table(name):
-    command: Any = get_command(application())
+    command = application()
     for word in name.split():
         command = command.commands[word]
     option = next(one for one in command.params if one.name == "output_format")
