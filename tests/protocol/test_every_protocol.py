@@ -1,7 +1,9 @@
 """A new protocol, or a new member of another enum of the rules, fails here until each place has decided what it does."""
 
 import ast
+import re
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 
@@ -14,20 +16,24 @@ from kforensics.units import EpochEntry
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "kforensics"
-MODULES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 DECIDES = {PACKAGE / "protocol" / "truncation.py", PACKAGE / "protocol" / "versions.py"}
 """Where followers of each protocol truncate, and what else differs: `PROTOCOL_RULES`."""
 
 
-def enums_of_rules():
-    for path, tree in MODULES.items():
-        if "protocol" in path.parts:
-            module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-            names = (node.name for node in tree.body if isinstance(node, ast.ClassDef))
-            yield from (name for name in names if issubclass(getattr(module, name), Enum))
+ENUMS = {
+    name
+    for path in (PACKAGE / "protocol").rglob("*.py")
+    for name, one in vars(import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))).items()
+    if isinstance(one, type) and issubclass(one, Enum) and one.__module__.startswith("kforensics.protocol")
+}
 
 
-ENUMS = set(enums_of_rules())
+@cache
+def modules():
+    """Those that name a member of the enums, parsed."""
+    named = re.compile(rf"\b({'|'.join(ENUMS)})\.")
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    return {path: ast.parse(text) for path, text in texts.items() if named.search(text)}
 
 
 def test_every_protocol_has_its_rules_in_the_order_of_releases():
@@ -65,7 +71,7 @@ def test_no_place_asks_for_one_protocol_by_name():
     """A protocol that is not named there would be swallowed: ask for what is so of it."""
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         if path not in DECIDES
         for node in ast.walk(tree)
         if isinstance(node, ast.Compare | ast.Match | ast.Dict | ast.Set) and ProtocolName.__name__ in members(node)
@@ -76,7 +82,7 @@ def test_no_place_asks_for_one_protocol_by_name():
 def test_no_match_over_the_rules_has_a_case_for_all_others():
     found = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Match) and any(True for one in node.cases for _ in members(one.pattern))
         if any(isinstance(one.pattern, ast.MatchAs) and one.pattern.pattern is None for one in node.cases)
