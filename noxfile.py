@@ -40,7 +40,7 @@ def test(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Run the tests that need no Spark under coverage, and hold it against its floors."""
+    """Run the tests that need no Spark under coverage, in all their cases, and hold it against its floors."""
     session.run(f"{BIN}/python", ".ci/coverage.py", *session.posargs)
 
 

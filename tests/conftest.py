@@ -42,8 +42,9 @@ NOT_QUICK = ("slow", "oracle", "spark", "process")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `pytest -m quick` runs: tests of the directories above that unpack no recording and start no process."""
+    _leave_to_the_night(config, items)
     for item in items:
         is_quick = item.nodeid.startswith(QUICK)
         unpacks = "incident" in getattr(item, "fixturenames", ())
@@ -51,10 +52,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
+def _leave_to_the_night(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as slow the cases of a test of which `some` are enough by day: all but those named, or but as many, spread over all."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for test, among in cases.items():
+        some = next(among[0].iter_markers("some")).args
+        names = [item.nodeid.partition("[")[2].removesuffix("]") for item in among]
+        if isinstance(some[0], int):
+            some = [names[at * (len(names) - 1) // max(some[0] - 1, 1)] for at in range(min(some[0], len(names)))]
+        elif {*some} - {*names} and not any("::" in one for one in config.args):
+            raise pytest.UsageError(f"{test} has no case {({*some} - {*names}).pop()}")
+        for item, name in zip(among, names, strict=True):
+            if name not in some and len(among) > 1:
+                item.add_marker(pytest.mark.slow)
+
+
 TOGETHER = {
     "tests/fleet/": "Spark is started once",
-    "tests/trust/test_reproducible.py": "all are compared with one",
-    "tests/trust/test_evidence.py": "likewise",
+    "tests/trust/test_evidence.py": "all look at one copy",
     "tests/cli/test_trace_compaction.py": "another decoder reads the recordings once",
     "tests/cli/test_explain_html.py": "most look at one page",
     "tests/test_schema.py": "all look at the same documents",
@@ -109,7 +127,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _documents_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
-    is_watched = request.node.get_closest_marker("slow") is None and "tests/fuzz" not in str(request.path)
+    is_long = request.node.get_closest_marker("slow") and not request.node.get_closest_marker("some")
+    is_watched = not is_long and "tests/fuzz" not in str(request.path)
     schemas.switch(on=is_watched)
     yield
     schemas.switch(on=False)

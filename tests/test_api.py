@@ -167,6 +167,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("name", "options"), CALLS)
+@pytest.mark.some(3)
 def test_a_function_gives_the_document_of_its_command(name, options, fixtures, capsys):
     tree = fixtures / "unclean-election"
     words = [word for one in options_of(name) if one.name in options for word in _words(one, options[one.name])]

@@ -129,6 +129,7 @@ def test_a_format_is_listed_printed_and_checked(tool, node):
     assert "KF108" in {one["code"] for one in damaged["findings"]}
 
 
+@pytest.mark.slow
 def test_a_log_line_is_an_event_with_words(tool, node):
     paths = (node / "broker-1", node / "logs")
     (event,) = json.loads(tool("explain", *paths, "--format", "json"))["timeline"]
@@ -143,6 +144,7 @@ def test_a_known_bug_is_named_where_its_trace_is(tool):
     assert "KAFKA-99999" in json.dumps(document["partitions"])
 
 
+@pytest.mark.slow
 def test_a_format_of_output_is_offered_and_written_by_all_commands(tool, node):
     assert "| orders-0 ||" in tool("ls", node / "broker-1", "--format", "wiki")
     assert "wiki for a wiki" in " ".join(tool("ls", "--help").split())
@@ -170,6 +172,7 @@ def printed(code, package):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_an_option_is_taken_by_the_command_line_and_by_the_function(tool, node, package):
     listed = json.loads(tool("ls", node / "broker-1", "--only-topic", "payments", "--format", "json"))
     code = f"import kforensics; print(len(kforensics.ls({str(node)!r}, only_topic='orders').body.inventory.partitions))"
@@ -179,6 +182,7 @@ def test_an_option_is_taken_by_the_command_line_and_by_the_function(tool, node, 
     assert "List this topic alone." in " ".join(tool("ls", "--help").split())
 
 
+@pytest.mark.slow
 def test_a_command_is_asked_everywhere_of_three_modules(tool, node, package):
     listed = json.loads(tool("count", node / "broker-1", "--format", "json"))
     code = f"import kforensics; print(kforensics.count({str(node)!r}).to_dict()['by_topic'], 'count' in kforensics.__all__)"
@@ -218,6 +222,7 @@ def test_the_examples_fit_the_style_of_the_package(package):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_a_protocol_is_taken_and_is_possible_for_brokers_of_today(tool):
     def protocols(*arguments):
         document = json.loads(tool("diff", FIXTURES / "unclean-election", *arguments, "--format", "json"))
@@ -227,6 +232,7 @@ def test_a_protocol_is_taken_and_is_possible_for_brokers_of_today(tool):
     assert "kip-9999" in protocols()  # the newest is assumed, and held against the one before
 
 
+@pytest.mark.slow
 def test_a_field_of_a_metadata_record_is_decoded_and_seen(tool, package, tmp_path):
     code = (
         "import sys; from pathlib import Path; from tests.builders.metadata_logs import *;"

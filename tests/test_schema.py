@@ -69,6 +69,7 @@ OPEN = frozenset({"absent", "detail", "fields", "properties", "features", "logs"
 """Objects whose keys are names of the evidence, or which differ by kind."""
 
 
+@pytest.mark.slow
 def test_every_schema_is_one_and_all_references_lead_somewhere():
     for name in schema.names():
         one = schema.load(name)

@@ -81,6 +81,7 @@ def test_of_partitions_that_are_alike_one_is_judged(captured):
 
 
 @pytest.mark.parametrize(("odd", "node"), [(odd, (1, 3)[at % 2]) for at, odd in enumerate(ODD)])
+@pytest.mark.some(4)
 def test_a_partition_that_is_not_like_the_others_is_judged_by_itself(odd, node, captured, tmp_path):
     folder = tmp_path / "broker"
     make_broker(folder, node, COUNT, COUNT * 2000)

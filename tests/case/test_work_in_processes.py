@@ -31,6 +31,7 @@ def done_here(monkeypatch):
 
 
 @pytest.mark.parametrize("depth", Depth)
+@pytest.mark.some(1)
 def test_accounts_and_comparisons_come_back_from_other_processes(coordinators, done_here, depth):
     before, deleted, _ = sorted((coordinators("retention-3.9") / "snapshots").iterdir())
     logs = coordinators("retention-3.9") / "logs"

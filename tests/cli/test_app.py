@@ -180,6 +180,7 @@ HEAVY = ("numpy", "construct", "crcmod", "jinja2", "cryptography", "pyarrow", "p
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["verify", "--help"], ["fleet", "--help"]], ids=" ".join
 )
+@pytest.mark.some(2)
 def test_the_help_loads_nothing_heavy(arguments):
     script = (
         f"import sys\nfrom kforensics.cli.app import run\nassert run({arguments}) == 0\n"
@@ -266,6 +267,7 @@ def test_the_entry_point_exits_with_the_code(capsys, monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
 @pytest.mark.parametrize("arguments", [["ls"], ["ls", "--format", "jsonl"], ["dump"], ["--help"], ["ls", "--help"]])
+@pytest.mark.some(2)
 def test_a_full_disk_behind_standard_output_is_no_defect(tmp_path, arguments):
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123

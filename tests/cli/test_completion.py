@@ -82,6 +82,7 @@ TYPED = (
 
 @pytest.mark.parametrize("shell", ["bash", pytest.param("zsh", marks=pytest.mark.slow)])  # it takes seconds to begin
 @pytest.mark.parametrize(("text", "expected"), TYPED)
+@pytest.mark.some(3)
 def test_tab_goes_on_with_the_line(home, shell, text, expected):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not here")

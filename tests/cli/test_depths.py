@@ -48,6 +48,7 @@ def test_what_is_counted_is_equal_at_both_depths(seed, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["unclean-election-4.x", "silent-divergence-4.x"])
+@pytest.mark.some("silent-divergence-4.x")
 def test_a_recording_at_both_depths(name, incident):
     compared = list(depths.compare_recording(incident(name)))
     assert [(name, wrong) for name, wrong, _ in compared if wrong] == []
@@ -89,6 +90,7 @@ def test_same_ends_are_not_agreement(stopped, capsys):
     assert "was not compared" in out
 
 
+@pytest.mark.slow
 def test_explain_names_what_was_not_read(incident, capsys):
     recording = incident("benign-rolling-restart-4.x")
     paths = (recording / "snapshots" / "99-final", recording / "logs")
@@ -120,6 +122,7 @@ def test_a_part_of_the_bytes_is_read(stopped, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["diff", "explain"])
+@pytest.mark.some(1)
 def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, monkeypatch):
     recording = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
     run([command, str(recording)])

@@ -218,6 +218,7 @@ def test_an_output_file_inside_the_evidence_is_refused(unclean, capsys, untouche
         ("02-all-down-broker-1-was-alone", False),  # the lines are younger than the directories
     ],
 )
+@pytest.mark.some(1)
 def test_logs_name_the_leader_where_there_is_no_metadata_log(snapshot, is_known, incident, capsys):
     root = incident("unclean-election-2.8")
     paths = (root / "snapshots" / snapshot, root / "logs")

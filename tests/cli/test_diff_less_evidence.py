@@ -16,7 +16,7 @@ from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
 from tests.builders.cases import case_of
 from tests.builders.directories import copied
-from tests.builders.repeating import times
+from tests.builders.repeating import OF_EACH_KIND, times
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -86,6 +86,7 @@ def check_truncations(context, result, check):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(*OF_EACH_KIND)
 def test_with_brokers_taken_away_nothing_is_calm_without_proof(name, incident):
     root = incident(name)
     checks = json.loads((root / "checks.json").read_text())
@@ -110,6 +111,7 @@ def test_with_brokers_taken_away_nothing_is_calm_without_proof(name, incident):
 
 
 @pytest.mark.parametrize("broker", [1, 2, 3])
+@pytest.mark.some(2)
 def test_a_damaged_replica_is_the_odd_one_whoever_leads(broker, incident, tmp_path, capsys):
     final = incident("unclean-election-4.x") / "snapshots" / "99-final"
     for node in final.iterdir():
@@ -203,6 +205,7 @@ def test_a_directory_that_checkpoints_name_may_have_been_left_out_of_the_copy(in
     [(bytes(4096), "4,096 bytes of zeros"), (bytes(4095) + b"\1", "4,096 bytes that are no batch")],
 )
 @pytest.mark.parametrize("brokers", [(2,), (1, 2, 3)])
+@pytest.mark.some(2)
 def test_bytes_behind_the_last_batch_of_a_cleanly_stopped_log_are_no_calm(
     behind, words, brokers, incident, tmp_path, capsys
 ):
@@ -226,6 +229,7 @@ def test_bytes_behind_the_last_batch_of_a_cleanly_stopped_log_are_no_calm(
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.some(1)
 def test_a_clean_stop_wrote_the_high_watermark_of_a_topic_that_was_created_again(is_clean, incident, tmp_path, capsys):
     """Both logs end 7 offsets below it. Without the marker, it may be the line of the earlier topic."""
     final = copied(incident("recreated-topic-4.x") / "snapshots" / "99-final", tmp_path / "final")

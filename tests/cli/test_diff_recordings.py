@@ -93,6 +93,7 @@ def test_a_comparison_in_two_processes_is_the_same(incident):
         ("99-final", "behind"),
     ],
 )
+@pytest.mark.some(2)
 def test_what_a_majority_of_the_voters_does_not_hold_is_not_committed(snapshot, state, incident, capsys):
     nodes = sorted(str(path) for path in (incident("kraft-quorum-3x") / "snapshots" / snapshot).iterdir())
     run(["diff", *nodes, "--format", "json"])
@@ -130,6 +131,7 @@ def test_the_advice_is_one_plan_without_an_order_that_contradicts_itself(inciden
 
 
 @pytest.mark.parametrize(("name", "epoch"), [("unclean-election-4.x", 1), ("unclean-election-2.8", 13)])
+@pytest.mark.some(1)
 def test_directories_that_are_older_than_the_log_lines_do_not_agree(name, epoch, incident, capsys):
     root = incident(name)
     first = min((root / "snapshots").iterdir())

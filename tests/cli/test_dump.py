@@ -132,6 +132,7 @@ def test_internal_topics_are_decoded(incident: Incident, dump: Callable[..., tup
         ("bootstrap.checkpoint", "batch"),
     ],
 )
+@pytest.mark.some(4)
 def test_every_other_kind_of_file(
     incident: Incident, dump: Callable[..., tuple[int, str]], untouched: Callable[..., Any], place: str, first: str
 ) -> None:
@@ -365,6 +366,7 @@ DAMAGES: dict[str, Callable[[list[bytes]], bytes]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGES)
+@pytest.mark.some(2)
 def test_processes_change_no_byte(
     dump: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -61,6 +61,7 @@ def format_anew(node, *, has_log):
 
 @pytest.mark.parametrize("has_log", [True, False])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.some(4)
 def test_a_majority_of_voters_without_metadata_may_elect_one_of_them(cluster, capsys, command, has_log):
     for name in ("controller-101", "controller-102"):
         format_anew(cluster / name, has_log=has_log)
@@ -79,6 +80,7 @@ def test_a_majority_of_voters_without_metadata_may_elect_one_of_them(cluster, ca
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.some(2)
 def test_one_emptied_voter_of_three_can_not_win(cluster, capsys, command):
     format_anew(cluster / "controller-102", has_log=True)
     _, document = told(capsys, command[0], cluster, *command[1:])
@@ -142,6 +144,7 @@ def settings(folder, node, text):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.some(2)
 def test_dynamic_voters_with_other_directory_ids_are_none_and_nobody_is_elected(cluster, tmp_path, capsys, command):
     given = []
     for node in (101, 102):
@@ -249,6 +252,7 @@ def test_a_voter_that_was_put_back_is_told_and_hedged_and_the_topics_it_knows_st
 
 
 @pytest.mark.parametrize(("name", "emptied"), [("majority-emptied", (102, 103)), ("only-controller-emptied", (100,))])
+@pytest.mark.some(1)
 def test_an_emptied_controller_is_called_one_and_no_broker(quorums, capsys, name, emptied):
     before = quorums(name) / "before"
     for command in ("triage", "predict", "diff", "explain", "ls"):

@@ -99,6 +99,7 @@ def test_what_happened_is_found_and_nothing_is_invented(name, incident, capsys):
 
 
 @pytest.mark.parametrize("name", CALM)
+@pytest.mark.some(2)
 def test_recordings_where_nothing_was_lost_come_out_calm(name, incident, capsys):
     code = run(["explain", *arguments_of(incident(name))])
     out = capsys.readouterr().out

@@ -63,6 +63,7 @@ def test_a_lower_bound_of_what_may_have_been_committed_is_said_in_the_first_line
     assert whole["answer"]["headline"].startswith("15 records of orders-0 that were possibly committed")
 
 
+@pytest.mark.slow
 def test_aborted_transactions_are_counted_apart_by_explain_and_salvage(incident, capsys, tmp_path):
     root = incident("unclean-election-2.8")
     *earlier, now = sorted((root / "snapshots").iterdir())
@@ -96,6 +97,7 @@ def test_a_log_that_recovery_found_corrupt_is_in_the_first_line_with_an_end_that
     assert "truncates t-3" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_copies_that_nothing_distinguishes_are_in_one_order_however_they_are_given(incident, capsys, tmp_path):
     """Two copies of one minute, of which one was made a moment earlier."""
     *_, last, now = sorted((incident("benign-rolling-restart-4.x") / "snapshots").iterdir())

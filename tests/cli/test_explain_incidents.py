@@ -46,6 +46,7 @@ def test_no_start_is_warned_of_where_no_rule_cuts(incident, capsys):
         ("power-loss-4.x", set()),
     ],
 )
+@pytest.mark.some(3)
 def test_a_known_bug_is_named_only_where_version_and_traces_fit(name, known, incident, capsys):
     document, _ = explain(capsys, *arguments_of(incident(name)))
     bugs = [bug for incident in document["partitions"] for bug in incident["known_bugs"]]

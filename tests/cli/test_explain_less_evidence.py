@@ -13,7 +13,7 @@ from kforensics.commands.explain import explain
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from tests.builders.directories import copied
-from tests.builders.repeating import times
+from tests.builders.repeating import OF_EACH_KIND, times
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -69,6 +69,7 @@ def check_promises(context, result, lost, kept):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(*OF_EACH_KIND)
 def test_with_less_evidence_explain_is_unsure_and_never_calm(name, incident):
     root = incident(name)
     check = json.loads((root / "checks.json").read_text())["explain"]
@@ -99,6 +100,7 @@ def test_with_less_evidence_explain_is_unsure_and_never_calm(name, incident):
 
 
 @pytest.mark.parametrize("name", ["unclean-election-4.x", "power-loss-4.x", "benign-rolling-restart-4.x"])
+@pytest.mark.some("unclean-election-4.x")
 def test_along_growing_evidence_calm_never_turns_into_a_loss(name, incident):
     root = incident(name)
     check = json.loads((root / "checks.json").read_text())["explain"]

@@ -28,6 +28,7 @@ def meanings(document):
         (("snapshots/99-final",), {DELETED}),
     ],
 )
+@pytest.mark.some(3)
 def test_operations_are_reported_and_nothing_is_lost(name, what, expected, incident, capsys):
     root = incident(name)
     document, code = explain(capsys, *(one if one.startswith("--") else root / one for one in what))

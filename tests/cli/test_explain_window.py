@@ -108,6 +108,7 @@ def one_file(incident, tmp_path, monkeypatch):
     return root
 
 
+@pytest.mark.slow
 def test_lines_from_before_the_window_are_not_searched_and_the_answer_stays(incident, one_file, capsys):
     bare, _ = explain(capsys, *arguments_of(incident("benign-rolling-restart-4.x")), "--since", "2026-11-20")
 
@@ -237,6 +238,7 @@ def test_the_span_of_a_file_is_that_of_its_lines(months):
 
 
 @pytest.mark.parametrize(("moment", "newest"), [("01-before-live", "06:52:06"), ("99-final", "06:52:51")])
+@pytest.mark.some(1)
 def test_a_calm_answer_says_up_to_when_the_evidence_reaches(moment, newest, incident, capsys):
     """Disks that were all put back to an earlier moment are as calm as they were then."""
     snapshot = incident("benign-rolling-restart-4.x") / "snapshots" / moment
@@ -280,6 +282,7 @@ def test_the_evidence_ends_with_the_logs_or_with_what_shows_who_led(records, lin
         '"Jan {day}, 2026 @ 10:00:00.000","Truncating log t-0 to offset {number}."\n',
     ],
 )
+@pytest.mark.some(2)
 def test_logs_searches_only_the_part_of_a_long_file_that_is_asked_about(line, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 13)
     monkeypatch.setattr(log_spans, "END_LENGTH", 1 << 10)
@@ -314,6 +317,7 @@ def test_a_file_outside_of_the_time_is_named_and_not_read(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("year", [2020, 2030])
+@pytest.mark.some(1)
 def test_a_long_file_with_a_clock_that_was_wrong_for_a_while_is_read_whole(year, tmp_path, monkeypatch):
     """The stretch lies between two samples; a search that meets it would go the wrong way."""
     monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 17)

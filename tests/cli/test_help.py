@@ -27,6 +27,7 @@ def test_the_topics_are_listed(capsys):
 
 
 @pytest.mark.parametrize("name", topic_names())
+@pytest.mark.some(3)
 def test_a_topic_fits_a_page(name, capsys):
     assert run(["help", name]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -98,6 +99,7 @@ def test_quiet_is_the_headline_alone(name, fixtures, capsys):
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "fleet audit", "fleet report", "fleet trend", "fleet history"])
+@pytest.mark.some(7)
 def test_the_short_help_has_the_options_that_people_need_and_examples(name, capsys):
     assert run([*name.split(), "-h"]) == 0
     short = capsys.readouterr().out
@@ -128,6 +130,7 @@ def test_a_word_of_the_glossary_is_explained(words, capsys):
     assert "*" not in out
 
 
+@pytest.mark.slow
 def test_every_word_of_the_glossary_can_be_looked_up():
     bold = set(re.findall(r"^\| \*\*([^*`]+)\*\*", (README.parent / "docs" / "glossary.md").read_text(), re.MULTILINE))
     assert len(bold) > 60

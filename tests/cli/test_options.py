@@ -55,6 +55,7 @@ def test_no_rates(text):
 
 
 @pytest.mark.parametrize("command", ["verify", "diff", "seal", "ls", "explain", "triage", "predict"])
+@pytest.mark.some(2)
 def test_every_command_takes_the_same_rates(command, fixtures, capsys):
     node = str(fixtures / "unclean-election" / "broker-2" / ("" if command == "predict" else "orders-3"))
     try:
@@ -168,6 +169,7 @@ def test_an_option_is_declared_once_for_all_commands_that_have_it(flag, commands
 @pytest.mark.parametrize(
     "name", [name for name in COMMANDS if name not in {"simulate", "fleet-trend", "fleet-history"}]
 )
+@pytest.mark.some(6)
 def test_brief_is_everywhere_where_there_is_an_answer(name, capsys):
     run([*name.split("-"), "--help"])
 
@@ -188,6 +190,7 @@ ONE_TOPIC = [
 
 
 @pytest.mark.parametrize(("command", "words"), ONE_TOPIC)
+@pytest.mark.some(2)
 def test_only_a_topic_is_looked_at(command, words, fixtures, capsys):
     assert run([command, str(fixtures / "unclean-election"), "-t", "payments"]) in {0, 1, 3}
 

@@ -34,6 +34,7 @@ def pasted(screen):
 
 
 @pytest.mark.parametrize("width", ["40", "80", "200"])
+@pytest.mark.some(2)
 def test_a_copy_is_made_of_a_path_with_spaces_and_quotes(capsys, monkeypatch, odd_place, tmp_path, width):
     monkeypatch.setenv("COLUMNS", width)
 
@@ -57,6 +58,7 @@ def test_a_copy_is_made_of_a_path_with_spaces_and_quotes(capsys, monkeypatch, od
     assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in (odd_place / "broker-1").iterdir())
 
 
+@pytest.mark.some(1)
 def test_the_next_question_can_be_pasted_too(capsys, odd_place, tmp_path):
     run(["predict", str(odd_place)])
 

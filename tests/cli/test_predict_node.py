@@ -116,6 +116,7 @@ def test_a_cloned_disk_ends_the_start(node, capsys):
         ("cluster.id", None),
     ],
 )
+@pytest.mark.some(2)
 def test_an_identity_that_kafka_does_not_take_leaves_the_logs_of_the_directory_unloaded(node, capsys, key, value):
     path = node / "data-1" / "meta.properties"
     path.write_text(
@@ -447,6 +448,7 @@ def test_a_topic_whose_segments_are_smaller_than_the_version_takes_ends_the_star
         ("FenceBrokerRecord", {"id": 1, "epoch": 99_999}, "IllegalStateException"),
     ],
 )
+@pytest.mark.some(2)
 def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, capsys, name, fields, exception):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
     (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
@@ -534,6 +536,7 @@ def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not
         ({"note": 1}, "4.1.0", None),
     ],
 )
+@pytest.mark.some(3)
 def test_fields_of_quorum_state_that_kafka_does_not_read_end_the_start(node, capsys, change, kafka, exception):
     path = node / "data-0" / "__cluster_metadata-0" / "quorum-state"
     whole = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
@@ -857,6 +860,7 @@ def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults
         ("log.cleanup.policy=none", "ConfigException", "String must be one of: compact, delete"),
     ],
 )
+@pytest.mark.some(2)
 def test_a_server_properties_with_a_value_that_a_start_does_not_take_ends_it(
     node, tmp_path, capsys, line, exception, words
 ):
@@ -1016,6 +1020,7 @@ def test_records_are_lost_where_the_index_ends_in_an_incomplete_batch_from_which
 @pytest.mark.parametrize(
     "named", ["replication-offset-checkpoint", "leader-epoch-checkpoint", "00000000000000000009.snapshot"]
 )
+@pytest.mark.some(2)
 def test_an_emptied_log_whose_recovery_point_is_0_is_not_calm_where_another_file_shows_its_end(
     incident, tmp_path, capsys, named
 ):
@@ -1260,6 +1265,7 @@ def test_the_only_voter_without_its_metadata_log_serves_none_of_its_logs(node, t
 
 
 @pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.some(1)
 def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(node, tmp_path, capsys, is_empty):
     settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
     quorum = node / "data-0" / "__cluster_metadata-0"

@@ -41,6 +41,7 @@ def test_strays_of_a_start_are_those_predicted(incident):
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.some(1)
 def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incident, tmp_path, monkeypatch):
     found: list[object] = []
 
@@ -75,6 +76,7 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incid
 
 
 @pytest.mark.parametrize("options", [{}, {"ways_out": True}], ids=["plain", "ways out"])
+@pytest.mark.some(1)
 def test_segments_in_parts_are_predicted_as_in_one_process(options, tmp_path, monkeypatch):
     edits: list[list[Any]] = [
         ["cut", f"{0:020d}.log", 3000],
@@ -133,6 +135,7 @@ def test_every_start_does_what_was_predicted(incident, name, starts, equal, unkn
     ("name", "records", "state"),
     [("all-codecs-4.x", 21, State.UNKNOWN), ("mixed-magic-1.1", 72, State.STARTS_AND_REPAIRS)],
 )
+@pytest.mark.some(1)
 def test_what_a_deletion_on_record_asked_for_is_no_alarm(name, records, state, incident, capsys):
     """The metadata log has the record of one, and an election that leaves open what it took; the lines of the controller that of the other."""
     place = incident(name)
@@ -154,6 +157,7 @@ def test_what_a_deletion_on_record_asked_for_is_no_alarm(name, records, state, i
 
 
 @pytest.mark.parametrize("how", ["no metadata log", "another topic id", "no topic id"])
+@pytest.mark.some(2)
 def test_a_directory_that_no_deletion_on_record_is_about_stays_an_alarm(how, incident, tmp_path):
     """An operator may have renamed it, and a topic of the name may have been deleted before."""
     root = copied(incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1", tmp_path / "broker-1")

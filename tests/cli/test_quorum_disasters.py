@@ -42,6 +42,7 @@ def say(capsys):
 
 @pytest.mark.parametrize("command", [*COMMANDS, "ls"])
 @pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
+@pytest.mark.some(12)
 def test_no_command_is_calm_before_the_start(quorums, say, name, command):
     code, document = say(command, quorums(name) / "before")
     answer = document["answer"]
@@ -93,6 +94,7 @@ def test_what_is_forgotten_before_the_start_is_what_brokers_set_aside_after_it(q
 
 
 @pytest.mark.parametrize("name", ["only-controller-emptied", "voter-restored", "brokers-newer"])
+@pytest.mark.some(2)
 def test_records_set_aside_are_the_subject_after_the_start_and_salvage_takes_them(quorums, say, tmp_path, name):
     root = quorums(name)
     code, document = say("explain", root / "after")
@@ -115,6 +117,7 @@ def test_records_set_aside_are_the_subject_after_the_start_and_salvage_takes_the
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
+@pytest.mark.some(10)
 def test_no_command_is_calm_after_the_start(quorums, say, name, command):
     code, document = say(command, quorums(name) / "after")
 
@@ -124,6 +127,7 @@ def test_no_command_is_calm_after_the_start(quorums, say, name, command):
 
 @pytest.mark.parametrize("command", OF_TOPICS)
 @pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
+@pytest.mark.some(6)
 def test_whatever_else_is_asked_what_a_start_does_stands_first(quorums, say, tmp_path, name, command):
     given = (*OF_TOPICS[command], *((tmp_path / "out",) if command == "salvage" else ()))
     code, document = say(command, quorums(name) / "before", *given)
@@ -138,6 +142,7 @@ def test_whatever_else_is_asked_what_a_start_does_stands_first(quorums, say, tmp
 
 @pytest.mark.parametrize("command", OF_TOPICS)
 @pytest.mark.parametrize("name", ["only-controller-emptied", "majority-emptied", "voter-restored", "dynamic-half-done"])
+@pytest.mark.some(5)
 def test_whatever_else_is_asked_no_command_is_calm_after_the_start(quorums, say, tmp_path, name, command):
     given = (*OF_TOPICS[command], *((tmp_path / "out",) if command == "salvage" else ()))
     code, document = say(command, quorums(name) / "after", *given)
@@ -159,6 +164,7 @@ def test_what_a_quorum_has_set_aside_stands_first_with_the_copy_that_keeps_it(qu
 
 @pytest.mark.parametrize("command", [*COMMANDS, "ls"])
 @pytest.mark.parametrize("name", ["majority-emptied", "only-controller-emptied", "voter-restored"])
+@pytest.mark.some(6)
 def test_logs_of_two_quorums_within_one_epoch_are_no_truncation_to_come(quorums, say, name, command):
     code, document = say(command, quorums(name) / "after")
     answer = document["answer"]
@@ -172,6 +178,7 @@ def test_logs_of_two_quorums_within_one_epoch_are_no_truncation_to_come(quorums,
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.some(1)
 def test_a_change_to_dynamic_voters_that_was_left_half_done_elects_nobody(quorums, say, moment):
     root = quorums("dynamic-half-done")
     paths = [root / moment, *sorted((root / "settings").iterdir())]
@@ -215,6 +222,7 @@ def test_where_no_controller_is_left_the_longest_copy_and_the_way_back_are_named
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.some(2)
 def test_after_two_quorums_wrote_one_log_both_ways_on_are_offered_and_the_former_metadata_is_copied(
     quorums, say, command
 ):
@@ -356,6 +364,7 @@ def beyond(incident, tmp_path):
         (200, "RemoveTopicRecord", {}, "that topic orders-ok was deleted, and makes it anew."),
     ],
 )
+@pytest.mark.some(6)
 def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, node, record, fields, words):
     root = beyond(record, fields, node)
     more = ("--topic", "orders-ok", "--offset", "3") if command == "trace" else ()
@@ -396,6 +405,7 @@ def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, no
         ),
     ],
 )
+@pytest.mark.some(2)
 def test_each_kind_of_metadata_that_is_forgotten_is_named(beyond, say, record, fields, words):
     root = beyond(record, fields)
     for command in ("metadata", "diff"):
@@ -406,6 +416,7 @@ def test_each_kind_of_metadata_that_is_forgotten_is_named(beyond, say, record, f
 
 
 @pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify"])
+@pytest.mark.some(2)
 def test_a_copy_that_was_made_a_moment_later_is_no_alarm(beyond, say, command):
     code, document = say(command, beyond("NoOpRecord", {}))
 
@@ -414,6 +425,7 @@ def test_a_copy_that_was_made_a_moment_later_is_no_alarm(beyond, say, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.some(2)
 def test_an_election_that_logs_know_and_no_voter_was_committed(fixtures, say, tmp_path, command):
     root = copied(fixtures / "unclean-election", tmp_path / "cluster")
     (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
@@ -436,6 +448,7 @@ def test_an_election_that_logs_know_and_no_voter_was_committed(fixtures, say, tm
 
 @pytest.mark.parametrize("command", [*COMMANDS, "groups", "transactions"])
 @pytest.mark.parametrize("others", [(), ("controller-101",)])
+@pytest.mark.some(5)
 def test_an_emptied_voter_among_others_that_are_not_given_leaves_open_what_the_quorum_goes_on_with(
     quorums, say, command, others
 ):
@@ -451,6 +464,7 @@ def test_an_emptied_voter_among_others_that_are_not_given_leaves_open_what_the_q
 
 
 @pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify", "groups"])
+@pytest.mark.some(2)
 def test_an_emptied_voter_that_a_majority_outvotes_is_no_alarm(quorums, say, tmp_path, command):
     before = copied(quorums("majority-emptied") / "before", tmp_path / "before")
     for emptied in (before / "controller-103",):

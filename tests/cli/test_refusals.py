@@ -114,6 +114,7 @@ NO_EVIDENCE = [(name, bad) for bad in SAID for name in COMMANDS if (name, bad) !
 
 
 @pytest.mark.parametrize(("name", "bad"), NO_EVIDENCE)
+@pytest.mark.some(12)
 def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, tmp_path, capsys, monkeypatch):
     path = bad_inputs(tmp_path)[bad]
     real = scan_directory
@@ -192,6 +193,7 @@ def test_commands_that_look_at_one_directory_after_the_other_take_several_cluste
 
 
 @pytest.mark.parametrize("name", ["diff", "explain", "metadata"])
+@pytest.mark.some(2)
 def test_the_cluster_that_is_wanted_can_be_chosen(name, incident, stranger, capsys):
     own = incident("unclean-election-4.x")
     nodes = sorted(map(str, (own / "snapshots" / "99-final").iterdir()))
@@ -210,6 +212,7 @@ def test_the_cluster_that_is_wanted_can_be_chosen(name, incident, stranger, caps
 
 
 @pytest.mark.parametrize("name", ["diff", "explain"])
+@pytest.mark.some(1)
 def test_log_files_whose_lines_name_another_cluster_are_refused(name, broker, incident, capsys):
     logs = incident("power-loss-4.x") / "logs"
 

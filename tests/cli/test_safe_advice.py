@@ -59,6 +59,7 @@ def test_a_missing_time_index_makes_no_broker_scan(node, capsys):
         (None, False, ("KF110", "note"), "nothing before it is touched"),
     ],
 )
+@pytest.mark.some(2)
 def test_an_unfinished_end_behind_a_clean_shutdown_marker_stays(node, capsys, tail, clean, kind, words):
     log = node / SEGMENT
     whole = log.read_bytes()

@@ -51,6 +51,7 @@ def slow(name):
         slow("power-cut-2.8"),
     ],
 )
+@pytest.mark.some(1)
 def test_what_is_lost_comes_out_as_it_was_produced(name, incident, tmp_path):
     assert [] == salvaged.check_lost(incident(name), tmp_path / "out")
 
@@ -267,6 +268,7 @@ def test_damage_without_a_sound_copy_is_a_gap(capsys, unclean, tmp_path):
 
 
 @pytest.mark.parametrize("with_tail", [False, True])
+@pytest.mark.some(1)
 def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_others(
     capsys, unclean, tmp_path, with_tail
 ):
@@ -356,6 +358,7 @@ def in_several_processes(monkeypatch):
 @pytest.mark.process
 @pytest.mark.parametrize(("given", "writers"), [((), 2), (("--jobs", "3"), 3)])
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.some(2)
 def test_few_processes_write_unless_more_are_asked_for(
     capsys, incident, tmp_path, monkeypatch, in_several_processes, form, given, writers
 ):
@@ -378,6 +381,7 @@ def test_few_processes_write_unless_more_are_asked_for(
 
 @pytest.mark.process
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.some(1)
 def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, monkeypatch, in_several_processes, form):
     monkeypatch.setattr(part_files, "LARGEST_PART", 5_000)
     topics = [word for name in ("codec-mixed", "edge-cases", "tx") for word in ("--topic", name)]
@@ -415,6 +419,7 @@ def test_the_output_does_not_depend_on_processes(capsys, incident, tmp_path, mon
         pytest.param(MemoryError(), 2, "can't be written: not enough memory", marks=pytest.mark.process),
     ],
 )
+@pytest.mark.some("error0-1-No space left on device")
 def test_files_of_a_partition_of_which_one_is_missing_are_not_taken_for_all(
     capsys, lost, tmp_path, monkeypatch, error, jobs, words
 ):
@@ -456,6 +461,7 @@ def test_two_processes_may_make_the_same_folder_at_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_merged_batches_stay_in_order_between_what_processes_write(
     capsys, compaction, tmp_path, monkeypatch, in_several_processes
 ):
@@ -477,6 +483,7 @@ def test_merged_batches_stay_in_order_between_what_processes_write(
 
 
 @pytest.mark.process
+@pytest.mark.slow
 def test_files_of_a_large_partition_hold_what_one_file_would(
     capsys, compaction, tmp_path, monkeypatch, in_several_processes
 ):
@@ -528,6 +535,7 @@ def _check_runs(snapshots, inputs, whole, divided):
 
 @pytest.mark.process
 @pytest.mark.parametrize("how", ["refused", "killed"])
+@pytest.mark.some(1)
 def test_a_process_that_can_not_write_is_said(capsys, incident, tmp_path, monkeypatch, in_several_processes, how):
     def fail(file, _pieces):
         if how == "killed":
@@ -583,6 +591,7 @@ def test_an_output_that_can_not_be_written_is_said(capsys, lost, tmp_path, monke
 
 
 @pytest.mark.parametrize("form", ["kcat", "console"])
+@pytest.mark.some(1)
 def test_a_text_form_is_refused_with_the_offsets_that_it_can_not_hold(capsys, lost, form, tmp_path):
     code, words = salvage(capsys, *lost, "--form", form)
 
@@ -766,6 +775,7 @@ def test_the_headline_says_of_how_many_partitions_it_is_unknown_whether_more_is_
 
 
 @pytest.mark.parametrize("nodes", [(1, 2, 3, 100), (1, 2), (1, 3, 100)])
+@pytest.mark.some(2)
 def test_what_a_broker_without_its_disk_makes_others_truncate_is_at_risk(capsys, incident, tmp_path, nodes):
     snapshot = incident("disk-replaced-4.x") / "snapshots" / "03-all-down-disk-replaced"
     paths = [str(one) for one in sorted(snapshot.iterdir()) if int(one.name.rpartition("-")[2]) in nodes]
@@ -842,6 +852,7 @@ def test_replicas_that_are_not_given_are_named_where_everything_is_saved(fixture
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet", "segments"])
 @pytest.mark.parametrize("topic", ["a" * 249, "b." * 120 + "payments", f"x.{'c' * 240}"])
+@pytest.mark.some(3)
 def test_topics_with_the_longest_names_come_out_beside_the_others(topic, form, tmp_path, capsys):
     for name in (f"{topic}-0", f"{topic[:-1]}-0", "orders-1"):
         write_partition(tmp_path / "evidence", name, b"".join(sound_batch(offset) for offset in range(5)))

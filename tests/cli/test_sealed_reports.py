@@ -41,6 +41,7 @@ def report(capsys):
 
 
 @pytest.mark.parametrize("command", REPORTS)
+@pytest.mark.some(2)
 def test_a_seal_that_holds_is_named_and_changes_no_answer(command, brokers, manifest, report, untouched):
     with untouched(brokers[0].parent):
         code, plain, _ = report(command, *brokers)
@@ -57,6 +58,7 @@ def test_a_seal_that_holds_is_named_and_changes_no_answer(command, brokers, mani
 
 
 @pytest.mark.parametrize("command", REPORTS)
+@pytest.mark.some(2)
 def test_altered_evidence_is_a_finding_that_cites_it(command, brokers, manifest, report):
     segment = next(brokers[1].rglob("00000000000000000000.log"))
     segment.write_bytes(segment.read_bytes()[:-1] + b"\xff")
@@ -73,6 +75,7 @@ def test_altered_evidence_is_a_finding_that_cites_it(command, brokers, manifest,
 
 
 @pytest.mark.parametrize(("command", "output_format"), [*((name, "text") for name in REPORTS), ("explain", "html")])
+@pytest.mark.some(2)
 def test_the_seal_stands_in_what_people_read_without_what_steers_terminals(
     command, output_format, brokers, manifest, report
 ):
@@ -85,6 +88,7 @@ def test_the_seal_stands_in_what_people_read_without_what_steers_terminals(
 
 
 @pytest.mark.parametrize("command", REPORTS)
+@pytest.mark.some(2)
 def test_a_broken_seal_is_the_first_thing_said(command, brokers, manifest, report):
     (brokers[1] / "added").touch()
 
@@ -95,6 +99,7 @@ def test_a_broken_seal_is_the_first_thing_said(command, brokers, manifest, repor
 
 
 @pytest.mark.parametrize("command", REPORTS)
+@pytest.mark.some(2)
 def test_jsonl_has_a_line_for_it(command, brokers, manifest, report):
     _, out, _ = report(command, *brokers, "--seal", manifest, output_format="jsonl")
 

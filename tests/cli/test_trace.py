@@ -66,6 +66,7 @@ def test_a_truncated_record_is_lost_with_what_took_it(capsys, unclean):
 @pytest.mark.parametrize(
     "given", [(), ("broker-2",), ("broker-3", "controller-100"), ("broker-2/orders-0", "controller-100")]
 )
+@pytest.mark.some(2)
 def test_a_record_at_an_offset_of_an_unclean_election_may_not_be_the_first_one_there(given, capsys, unclean):
     inputs = [unclean / FINAL / name for name in given or ("",)]
     code, document = trace(capsys, *inputs, "-t", "orders", "-p", "0", "--offset", "62")
@@ -304,6 +305,7 @@ def test_a_record_of_an_earlier_copy_is_in_remote_storage_now(capsys, incident):
     assert [fate["kind"] for fate in record["fate"]] == ["remote"]
 
 
+@pytest.mark.slow
 def test_copies_without_a_topic_id_are_of_the_record_that_has_one(capsys, incident):
     root = incident("reassignment-jbod-2.8")
     _, document = trace(capsys, *salvaged.arguments_of(root), "-t", "inventory", "-p", "2", "--key", "ord-102223")
@@ -321,6 +323,7 @@ def test_an_unclean_election_on_record_leaves_absence_unproven(capsys, unclean):
     assert gap["reason"] == "truncated"
 
 
+@pytest.mark.slow
 def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incident, capsys, monkeypatch):
     inputs = [
         *salvaged.arguments_of(incident("consumer-ahead-4.x")),
@@ -364,6 +367,7 @@ def test_a_record_that_was_truncated_before_it_was_committed_is_not_called_never
         ("unclean-election-4.x", "orders", 0, 1_000, False),
     ],
 )
+@pytest.mark.some(2)
 def test_a_glance_at_one_offset_says_what_reading_all_says(
     name, topic, partition, offset, is_glance_enough, incident, capsys, monkeypatch
 ):
@@ -387,6 +391,7 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
         ("silent-divergence-4.x", "audit", 1, 0, False),
     ],
 )
+@pytest.mark.some(2)
 def test_a_span_of_time_by_the_indexes_says_what_reading_all_says(
     name, topic, partition, span_ms, is_index_enough, incident, capsys, monkeypatch
 ):
@@ -486,6 +491,7 @@ def test_offsets_that_a_snapshot_holds_are_not_said_to_be_held_by_no_input(capsy
 
 
 @pytest.mark.parametrize("with_logs", [False, True])
+@pytest.mark.some(1)
 def test_what_a_capture_left_on_the_broker_is_not_said_to_be_gone(incident, tmp_path, capsys, with_logs):
     recorded = incident("unclean-election-4.x")
     snapshot = recorded / "snapshots" / "03-old-leader-down-live"

@@ -37,6 +37,7 @@ TOPICS = [
 
 
 @pytest.mark.parametrize("topic", TOPICS)
+@pytest.mark.some(2)
 def test_every_record_is_where_another_decoder_finds_it_and_explained(topic, recording, capsys):
     root, disks = recording
     _, document = trace(capsys, *salvaged.arguments_of(root), "-t", topic, "--time", EVERY_TIME)
@@ -56,6 +57,7 @@ def test_every_record_is_where_another_decoder_finds_it_and_explained(topic, rec
     assert "KF204" not in {one["code"] for one in document["findings"]}
 
 
+@pytest.mark.some(1)
 def test_an_erasure_names_every_place_and_until_when(recording, capsys):
     root, disks = recording
     final = root / "snapshots" / "99-final"
@@ -77,6 +79,7 @@ def test_an_erasure_names_every_place_and_until_when(recording, capsys):
         assert one["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.some(1)
 def test_no_bytes_are_left_of_a_key_that_was_erased_and_cleaned(recording, capsys):
     root, _ = recording
     final = root / "snapshots" / "99-final"
@@ -123,6 +126,7 @@ def test_the_page_of_an_erasure_has_places_and_hashes_and_no_payload(compaction,
 
 
 @pytest.mark.parametrize("search", [("--time", EVERY_TIME), ("--key", "acc-0-005"), ("--offset", "20")])
+@pytest.mark.some(1)
 def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(search, compaction, capsys, monkeypatch):
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", *search)
     code, held = trace(capsys, *inputs)

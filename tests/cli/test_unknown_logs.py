@@ -68,6 +68,9 @@ def of_partition(found):
 @pytest.mark.parametrize("what", [f"{PARTITION}/{SEGMENT}", f"{PARTITION}/{EPOCHS}", PARTITION])
 @pytest.mark.parametrize("broker", [LEADER, FOLLOWER])
 @pytest.mark.parametrize("is_captured", [False, True])
+@pytest.mark.some(
+    "False-2-orders-0/00000000000000000000.log", "False-1-orders-0/leader-epoch-checkpoint", "True-2-orders-0"
+)
 def test_of_a_log_that_can_not_be_read_nothing_is_judged(cluster, refused, capsys, tmp_path, broker, what, is_captured):
     refused.add(str(cluster / f"broker-{broker}" / what))
     inputs = [cluster]
@@ -136,6 +139,7 @@ def test_a_high_watermark_that_can_not_be_read_is_none_to_truncate_to(incident, 
 
 
 @pytest.mark.parametrize("content", [POINTER, PAGE])
+@pytest.mark.some(1)
 def test_a_stand_in_for_a_segment_is_no_log(cluster, capsys, content):
     log = cluster / "broker-2" / PARTITION / SEGMENT
     log.write_text(content)
@@ -158,6 +162,7 @@ def test_a_stand_in_for_a_segment_is_no_log(cluster, capsys, content):
     "name",
     ["meta.properties", "recovery-point-offset-checkpoint", f"{PARTITION}/partition.metadata", f"{PARTITION}/{EPOCHS}"],
 )
+@pytest.mark.some(2)
 def test_a_pointer_in_the_place_of_a_small_file_is_told_as_one(cluster, capsys, name):
     broker = cluster / "broker-2"
     (broker / name).write_text(POINTER)
@@ -208,6 +213,7 @@ def test_a_log_that_a_copy_left_out_is_not_lost(cluster, capsys):
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.some(1)
 def test_an_empty_log_below_its_high_watermark_is_lost_after_a_clean_stop_alone(cluster, capsys, is_stopped):
     for broker in (1, 2, 3):
         os.truncate(cluster / f"broker-{broker}" / PARTITION / SEGMENT, 0)
@@ -245,6 +251,7 @@ def stopped(incident, tmp_path):
 
 
 @pytest.mark.parametrize("base", [0, 60, 120])
+@pytest.mark.some(1)
 def test_of_a_segment_that_a_copy_left_out_nothing_is_known(stopped, capsys, base):
     """Neither do replicas differ by it, nor is it alone on another, nor is it lost where an earlier copy has it."""
     before = copied(stopped, stopped.parent / "before")

@@ -40,6 +40,7 @@ def said(capsys, *arguments):
 
 
 @pytest.mark.parametrize("command", ["ls", "diff", "explain", "verify", "predict", "groups", "transactions"])
+@pytest.mark.some(2)
 def test_a_directory_beside_the_others_is_named_as_a_person_would(command, cluster, deny, capsys):
     deny(cluster / "broker-2")
 

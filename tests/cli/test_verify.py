@@ -118,6 +118,7 @@ def test_two_histories_in_one_log(incident, verified, verify):
 
 
 @pytest.mark.parametrize("level", ["headers", "crc", "records"])
+@pytest.mark.some(2)
 def test_levels_and_jobs_agree_on_a_sound_broker(incident, verified, level):
     broker = incident("silent-divergence-4.x") / "snapshots" / "99-final" / "broker-1"
     documents = [verified(broker, "--level", level, "--jobs", jobs)[1] for jobs in (1, 3)]

@@ -120,6 +120,7 @@ def test_captures_and_directories_are_mixed_freely(tmp_path):
 
 
 @pytest.mark.parametrize("lost", ["*.log", "00000000000000000000.log"])
+@pytest.mark.some(1)
 def test_segments_that_are_missing_are_missing_of_a_capture_too(lost, tmp_path, small_cluster):
     nodes = []
     for node in sorted(one for one in small_cluster.iterdir() if one.is_dir()):
@@ -632,6 +633,7 @@ def test_without_it_no_bytes_can_be_read(taken):
 
 
 @pytest.mark.parametrize("command", ["diff", "explain", "ls", "metadata", "verify"])
+@pytest.mark.some(2)
 def test_every_command_says_that_records_are_in_it(command, tmp_path, capsys, broker):
     plain = take([broker], tmp_path / "plain.kfc")
     taken = take([broker], tmp_path / "private.kfc", with_tail=True)
@@ -734,6 +736,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("name", FORGED)
+@pytest.mark.some(8)
 def test_a_forged_capture_is_refused_or_read_in_bounds(name, taken, tmp_path):
     forged = rewritten(taken, tmp_path, FORGED[name])
 
@@ -766,6 +769,7 @@ def _leaves(value, path=()):
 
 
 @pytest.mark.parametrize("seed", range(24))
+@pytest.mark.some(8)
 def test_any_value_of_a_tree_may_be_wrong(seed, taken, tmp_path):
     """A command ends with a result or with words, never with a defect."""
     random = Random(seed)
@@ -795,6 +799,7 @@ def test_any_value_of_a_tree_may_be_wrong(seed, taken, tmp_path):
         7,
     ],
 )
+@pytest.mark.some(3)
 def test_bytes_that_can_not_be_are_refused(held, tmp_path, broker):
     taken = take([broker], tmp_path / "private.kfc", with_tail=True)
     forged = rewritten(taken, tmp_path, _edit(lambda one: one["content"]["segment"].update(bytes=held)))

@@ -64,6 +64,7 @@ def _small_files(path):
 
 
 @pytest.mark.parametrize("options", [{}, {"with_tail": True}, {"all_batches": True}])
+@pytest.mark.some(2)
 def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path):
     first = take([node], tmp_path / "first.kfc", **options)
     second = _figures([node], tmp_path / "second.kfc", earlier_captures=[first], **options)
@@ -78,6 +79,7 @@ def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path
 
 
 @pytest.mark.parametrize("options", [{}, {"with_tail": True}])
+@pytest.mark.some(1)
 def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, node, tmp_path, monkeypatch):
     monkeypatch.setattr(taking, "LIGHT_BYTES", -1)  # each directory is written when it was read
     monkeypatch.setattr(blocks, "BLOCK_FOLDERS", 1)
@@ -191,6 +193,7 @@ def test_a_capture_of_another_node_is_refused(node, tmp_path, small_cluster):
 
 
 @pytest.mark.parametrize("after", [0, 1, 3, 5])
+@pytest.mark.some(2)
 def test_a_capture_that_was_stopped_goes_on_from_there(after, node, tmp_path):
     out, asked = tmp_path / "broker-1.kfc", iter(range(100))
     whole = take([node], tmp_path / "whole.kfc", with_tail=True)
@@ -240,6 +243,7 @@ def _grow(node, start):
 
 
 @pytest.mark.parametrize("was_running", [True, False, None])
+@pytest.mark.some(2)
 def test_captures_of_running_brokers_are_not_of_one_moment(was_running, tmp_path, monkeypatch, small_cluster):
     monkeypatch.setattr("kforensics.commands.capturing.plan.is_locked", lambda _: was_running)
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
@@ -272,6 +276,7 @@ def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("light_bytes", "names_at_once"), [(-1, 1_024), (1 << 30, 1)])
+@pytest.mark.some(1)
 def test_a_capture_is_the_same_however_its_directories_are_spread(
     light_bytes, names_at_once, tmp_path, monkeypatch, small_cluster
 ):

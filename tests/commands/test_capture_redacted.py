@@ -207,6 +207,7 @@ def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tm
 
 
 @pytest.mark.parametrize("with_topics", [False, True])
+@pytest.mark.some(1)
 def test_commands_conclude_the_same(with_topics, tmp_path, small_cluster):
     nodes = nodes_of(small_cluster)
     plain = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
@@ -276,6 +277,7 @@ def _events(data):
         for one in RECORDINGS
     ],
 )
+@pytest.mark.some(1)
 def test_the_lines_of_recorded_brokers_report_the_same_events(name, incident):
     recording = incident(name)
     partitions = {path.name.rpartition("-")[0] for path in recording.glob("snapshots/**/*-[0-9]*") if path.is_dir()}

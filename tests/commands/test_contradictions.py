@@ -25,6 +25,7 @@ def say(capsys):
 @pytest.mark.parametrize(
     ("topic", "words"), [("orders-0", "43 records that were committed are lost"), ("orders-3", "56")]
 )
+@pytest.mark.some(1)
 def test_a_log_whose_topic_was_given_another_id_is_that_of_now(say, tmp_path, topic, words):
     """Old tools gave topics of a ZooKeeper cluster a new id (KAFKA-14190); what both logs hold is not lost."""
     now = tmp_path / "now"
@@ -39,6 +40,7 @@ def test_a_log_whose_topic_was_given_another_id_is_that_of_now(say, tmp_path, to
 
 @pytest.mark.parametrize("stopped", [(), ("--stopped",)])
 @pytest.mark.parametrize("name", ["diff", "predict", "explain"])
+@pytest.mark.some(3)
 def test_lines_of_later_starts_do_not_hide_a_disk_that_was_exchanged(incident, say, name, stopped):
     root = incident("disk-replaced-4.x")
     replaced = root / "snapshots" / "03-all-down-disk-replaced"
@@ -62,6 +64,7 @@ def test_lines_of_later_starts_leave_the_members_of_the_isr_known(incident, say)
 
 @pytest.mark.parametrize("recording", ["consumer-ahead-4.x", "power-loss-4.x"])
 @pytest.mark.parametrize("name", ["diff", "predict"])
+@pytest.mark.some(2)
 def test_replicas_that_agree_after_an_unclean_election_may_have_lost_records_by_it(incident, say, recording, name):
     code, answer = say(name, incident(recording) / FINAL)
 
@@ -96,6 +99,7 @@ def test_replicas_of_which_not_all_may_be_given_hide_no_loss_that_lines_show(inc
 
 
 @pytest.mark.parametrize("name", ["diff", "predict", "verify"])
+@pytest.mark.some(1)
 def test_replicas_that_agree_hide_no_truncation_that_lines_show(incident, say, name):
     """Of server.log alone no line says who was in sync; with state-change.log nothing committed was truncated."""
     root = incident("epoch-truncate-2.8")
@@ -113,6 +117,7 @@ def test_replicas_that_agree_hide_no_truncation_that_lines_show(incident, say, n
 
 @pytest.mark.parametrize("snapshot", ["03-recreated-broker-3-down-live", "99-final"])
 @pytest.mark.parametrize("name", ["diff", "verify"])
+@pytest.mark.some(2)
 def test_directories_of_another_topic_of_the_name_hide_no_loss(incident, say, tmp_path, name, snapshot):
     """No metadata says that the topic was deleted and created again."""
     root = incident("recreated-topic-4.x") / "snapshots"
@@ -174,6 +179,7 @@ def test_of_large_logs_a_start_says_that_content_was_not_compared(say, with_othe
 
 
 @pytest.mark.parametrize("name", ["diff", "verify"])
+@pytest.mark.some(1)
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"
     code, answer = say(name, incident(quiet) / FINAL)
@@ -215,6 +221,7 @@ def test_lines_add_to_why_a_group_was_set_back_and_do_not_replace_it(coordinator
 
 
 @pytest.mark.parametrize("name", ["predict", "triage"])
+@pytest.mark.some(1)
 def test_directories_that_are_no_partitions_are_to_be_moved_away(coordinators, say, tmp_path, name):
     shutil.copytree(coordinators("coordinator-lost-4.1") / FINAL, tmp_path / "now", symlinks=True)
     for stranger in ("broker-1/garbage", "broker-1/lost+found", "broker-2/backup.old"):
@@ -241,6 +248,7 @@ def test_the_replicas_that_are_given_are_not_proposed_as_the_assignment(incident
 
 
 @pytest.mark.parametrize("name", ["diff", "explain", "predict", "triage"])
+@pytest.mark.some(2)
 def test_a_log_that_is_said_to_begin_past_its_end_is_discarded_by_a_start(incident, say, tmp_path, name):
     """Broker 1 can be elected, and replicas of the same end would be all there is."""
     now = tmp_path / "now"
@@ -258,6 +266,7 @@ def test_a_log_that_is_said_to_begin_past_its_end_is_discarded_by_a_start(incide
 
 
 @pytest.mark.parametrize("name", ["diff", "explain", "verify"])
+@pytest.mark.some(1)
 def test_records_that_a_replica_alone_holds_are_said_where_it_can_not_be_compared(incident, say, tmp_path, name):
     """The log of broker 2 is one of another cluster, which no file beside it tells."""
     now = tmp_path / "now"
@@ -325,6 +334,7 @@ def test_what_happened_is_asked_of_the_partitions_alone_that_give_reason_for_it(
         (15_000, 29, 49, "Recovery will discard 29 committed records more there, behind damage."),
     ],
 )
+@pytest.mark.some(1)
 def test_damage_takes_no_committed_record_behind_it_out_of_the_count(
     say, tmp_path, capsys, position, recovered, in_all, also
 ):

@@ -75,6 +75,7 @@ def test_one_partition_in_two_log_directories_of_a_broker(disks, say, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.some(2)
 def test_directories_whose_names_were_exchanged(disks, say, command):
     first, _ = disks
     (first / "orders-0").rename(first / "payments-1")
@@ -135,6 +136,7 @@ def test_copies_of_two_moments_are_no_disks_of_one_node(disks, capsys):
 @pytest.mark.parametrize(
     ("command", "state"), [("diff", "at-risk"), ("predict", "loses"), ("verify", "at-risk"), ("explain", "maybe-lost")]
 )
+@pytest.mark.some(2)
 def test_one_disk_that_was_put_back_to_an_earlier_copy_can_lead_with_what_it_lacks(
     incident, say, tmp_path, command, state
 ):

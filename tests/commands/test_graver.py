@@ -52,6 +52,7 @@ def test_replicas_that_agree_after_a_loss_are_not_calm(incident):
 
 @pytest.mark.parametrize("command", [predict, verify])
 @pytest.mark.parametrize(("name", "state"), [("disk-replaced-4.x", "lost"), ("unclean-election-4.x", "maybe-lost")])
+@pytest.mark.some(2)
 def test_neither_a_start_nor_a_check_is_calm_after_a_loss(incident, command, name, state):
     place = incident(name)
     asked = Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1)
@@ -193,6 +194,7 @@ def test_what_is_said_under_a_label_is_not_said_again():
 
 
 @pytest.mark.parametrize("command", [diff, explain, predict, salvage, verify])
+@pytest.mark.some(2)
 def test_a_log_that_is_gone_is_as_grave_to_every_command(fixtures, tmp_path, command):
     """Of a partition with one replica no other holds what its checkpoints name."""
     shutil.copytree(fixtures / "unclean-election", tmp_path / "now", symlinks=True)

@@ -82,6 +82,7 @@ def check_moments(root, *, every):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some("groups-2.8")
 def test_positions_and_log_ends_are_those_of_kafka_at_each_moment(coordinators, name):
     assert check_moments(coordinators(name), every=False) >= 12
 
@@ -100,6 +101,7 @@ def acts(result):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(2)
 def test_each_act_is_named_and_none_is_invented(coordinators, name):
     paths, before = everything(coordinators(name))
 
@@ -659,6 +661,7 @@ def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after
 
 
 @pytest.mark.parametrize("lines", ["0\n1\n-5 0\n", "0\n1\n2147483648 0\n", "9\n", "0\n1\n0 9223372036854775808\n"])
+@pytest.mark.some(1)
 def test_an_epoch_file_that_a_broker_would_refuse_names_no_epoch(coordinators, tmp_path, lines):
     paths, before = everything(coordinators("groups-1.1"))
     final = copied(paths[0], tmp_path / "final")
@@ -1045,6 +1048,7 @@ def test_explain_tells_of_a_share_group_that_an_earlier_copy_knows_further_on(co
 
 
 @pytest.mark.parametrize("kept", ["metadata", "checkpoints", "nothing"])
+@pytest.mark.some(2)
 def test_where_share_groups_read_is_unknown_where_no_broker_here_has_their_state(coordinators, tmp_path, kept):
     now = tmp_path / "now"
     shutil.copytree(coordinators("share-4.1") / "snapshots" / "99-final", now)
@@ -1070,6 +1074,7 @@ def test_where_share_groups_read_is_unknown_where_no_broker_here_has_their_state
 
 @pytest.mark.parametrize("topic", [OFFSETS_TOPIC, SHARE_TOPIC])
 @pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.some(2)
 def test_bytes_behind_a_log_of_a_broker_that_stopped_cleanly_are_no_torn_end(coordinators, tmp_path, topic, is_clean):
     now = tmp_path / "now"
     shutil.copytree(coordinators("share-4.1") / "snapshots" / "99-final", now)

@@ -111,6 +111,7 @@ def test_predict_tells_the_failed_start_of_the_log_that_its_directories_do_not_s
 
 
 @pytest.mark.parametrize("command", ["diff", "explain", "triage", "predict", "groups"])
+@pytest.mark.some(2)
 def test_a_log_of_which_nothing_is_understood_stands_among_what_can_not_be_told(command, tmp_path, capsys):
     log = tmp_path / "server.log"
     log.write_text("12:00 all is well\n12:01 all is well\n")

@@ -30,6 +30,7 @@ def opened(*paths, **options):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(3)
 def test_last_stable_offsets_and_states_are_those_of_the_brokers(coordinators, name, moment):
     root = coordinators(name)
     truth = json.loads((root / "oracle" / f"transactions-{moment}.json").read_text())

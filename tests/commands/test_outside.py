@@ -110,6 +110,7 @@ def _mounts_are_allowed():
 
 
 @pytest.mark.parametrize("command", [["verify", "-o"], ["capture", "-o"], ["salvage", "--what", "all", "-o"]])
+@pytest.mark.some(1)
 def test_a_real_mount_of_a_partition_directory(command, places):
     if not _mounts_are_allowed():
         pytest.skip("no mounts without being root here")

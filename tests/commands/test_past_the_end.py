@@ -41,6 +41,7 @@ def broker(incident, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["verify", "predict"])
+@pytest.mark.some(1)
 def test_what_lines_of_a_broker_show_of_its_log_stands_in_the_first_line(broker, say, command):
     data, logs = broker
     answer, code = say(command, data, logs)

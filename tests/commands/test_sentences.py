@@ -3,6 +3,7 @@
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.repeating import OF_EACH_KIND
 from tests.conftest import FIXTURES
 from tests.sentences import MOST_ON_A_SCREEN, said_on_screens, too_long
 
@@ -12,6 +13,7 @@ RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "i
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(*OF_EACH_KIND)
 def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, capsys):
     said = said_on_screens(monkeypatch)
     root = incident(name)
@@ -39,6 +41,7 @@ def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, 
     ],
 )
 @pytest.mark.parametrize("command", ["triage", "diff", "explain"])
+@pytest.mark.some(4)
 def test_no_sentence_about_a_moment_in_the_middle_is_too_long(incident, name, snapshot, command, monkeypatch, capsys):
     """Directories of before what the logs name last: leaders are guessed, and ends lie behind what lines say."""
     said = said_on_screens(monkeypatch)

@@ -32,6 +32,7 @@ def acts(root, what):
     return [one for one in json.loads((root / "incident.json").read_text())["acts"] if one["act"] == what]
 
 
+@pytest.mark.some(2)
 def test_the_offsets_are_where_the_storage_and_the_disk_had_them(moment):
     name, place = moment
     (found,) = [one for one in verify(place).to_dict()["tiers"] if one["topic"] == "archive"]
@@ -46,6 +47,7 @@ def test_the_offsets_are_where_the_storage_and_the_disk_had_them(moment):
 
 
 @pytest.mark.parametrize("command", [verify, explain])
+@pytest.mark.some(3)
 def test_copies_that_no_broker_reads_are_counted_by_what_became_of_them(moment, command):
     name, place = moment
     found = {one.code: one for one in command(place).findings}

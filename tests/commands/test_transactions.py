@@ -50,6 +50,7 @@ def open_in(result, partition):
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(10)
 def test_open_transactions_and_last_stable_offsets_are_those_of_the_brokers(coordinators, name, moment):
     root = coordinators(name)
     truth = json.loads((root / "oracle" / f"transactions-{moment}.json").read_text())
@@ -103,6 +104,7 @@ def test_each_act_is_named_and_none_is_invented(coordinators, name):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(2)
 def test_the_line_that_ends_a_transaction_is_that_which_ended_it(coordinators, name):
     root = coordinators(name)
     result = transactions(root / "snapshots" / "03-prepared", root / "logs")
@@ -129,6 +131,7 @@ def test_the_line_that_ends_a_transaction_is_that_which_ended_it(coordinators, n
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(2)
 def test_no_abort_is_named_where_a_commit_was_decided(coordinators, name):
     root = coordinators(name)
     for moment in MOMENTS.values():
@@ -144,6 +147,7 @@ def test_no_abort_is_named_where_a_commit_was_decided(coordinators, name):
 
 
 @pytest.mark.parametrize("name", ["transactions-2.8", "transactions-3.9", "transactions-4.1"])
+@pytest.mark.some(2)
 def test_a_marker_that_an_unclean_election_took_is_proven_by_an_earlier_snapshot(coordinators, name):
     snapshots = coordinators(name) / "snapshots"
     alone = transactions(snapshots / "07-torn-live", topics=frozenset({"torn"}))
@@ -196,6 +200,7 @@ def test_a_leader_without_the_marker_is_torn_before_the_old_leader_returns(coord
         ),
     ],
 )
+@pytest.mark.some(1)
 def test_records_that_are_lost_with_their_marker_kept_are_torn(incident, name, now, before, torn):
     snapshots = incident(name) / "snapshots"
 

@@ -73,6 +73,7 @@ def test_who_holds_what_is_at_risk_is_told_from_who_holds_what_is_lost(row, word
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["disk-replaced-4.x", "power-loss-4.x", "consumer-ahead-4.x", "hw-loss-0.10"])
+@pytest.mark.some(3)
 def test_it_is_one_screen_beside_what_to_do_now(shown, monkeypatch, incident, name, width):
     place = incident(name)
     monkeypatch.setenv("COLUMNS", str(width))
@@ -695,6 +696,7 @@ def test_empty_logs_of_offsets_whose_leaders_are_all_shown_leave_no_group_unknow
     assert (code, "No commit of a group" in screen) == (0, False)
 
 
+@pytest.mark.slow
 def test_what_changes_places_does_so_for_every_question_and_in_every_command(shown, incident):
     place = incident("unclean-election-2.8")
     first, newest = min((place / "snapshots").iterdir()), place / FINAL

@@ -36,6 +36,7 @@ def test_a_directory_without_groups_gives_none(fixtures):
     assert [] == commits_of(fixtures / "unclean-election" / "controller-100")
 
 
+@pytest.mark.slow
 def test_a_transaction_without_an_end_holds_little_memory(tmp_path):
     key = pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 0)
     values = [(0, key, pack(">hqihq", 3, 5 + at % 7, 0, 0, 0)) for at in range(20_000)]

@@ -24,6 +24,7 @@ def run(work, tasks, jobs, *, joins=False):
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.some(2)
 def test_results_come_in_the_order_of_the_tasks(jobs):
     results, told = run(double, list(range(20)), jobs)
     assert [value for value, _ in results] == [task * 2 for task in range(20)]
@@ -102,6 +103,7 @@ def test_large_results_pass():
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.some(2)
 def test_a_stream_keeps_the_order(jobs):
     results = list(stream(lambda task: (task, os.getpid(), "x" * 300_000), list(range(12)), jobs=jobs))
     assert [task for task, _, _ in results] == list(range(12))
@@ -137,6 +139,7 @@ def in_turn(work, then, tasks):
 
 
 @pytest.mark.parametrize("place", ["work", "then"])
+@pytest.mark.some(1)
 def test_what_a_process_raises_in_turn_is_raised_behind_the_results_before_it(place):
     def fail(task):
         if task == 7:

@@ -137,6 +137,7 @@ def _cut(root, batches):
 
 
 @pytest.mark.parametrize("batches", [1, 9, 20])
+@pytest.mark.some(2)
 def test_only_copies_whose_finish_was_recorded_before_the_cut_are_called_remote(tiered, batches):
     _cut(tiered, batches)
     (checkpoint,) = {one.read_text() for one in tiered.glob("broker-1/replication-offset-checkpoint")}

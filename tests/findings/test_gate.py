@@ -115,6 +115,7 @@ def test_an_acceptance_can_be_of_a_severity_and_no_more():
         ("- {", "no YAML"),
     ],
 )
+@pytest.mark.some(5)
 def test_a_file_that_is_none_is_refused(text, words):
     with pytest.raises(UsageError, match=words):
         parse_acceptances(text, "accept.yaml")

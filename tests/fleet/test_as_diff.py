@@ -20,6 +20,7 @@ DISASTERS = ("brokers-newer", "dynamic-half-done", "majority-emptied", "only-con
 
 
 @pytest.mark.parametrize("name", DISASTERS)
+@pytest.mark.some(2)
 def test_a_quorum_that_can_not_go_on_is_told_as_in_a_comparison(quorums, audit_here, name):
     place = quorums(name) / "before"
     expected = compared(place)
@@ -64,6 +65,7 @@ def test_a_night_in_which_nothing_changed_tells_of_the_quorum_again(quorums, aud
         ("a metadata log missing", "kraft-quorum-3x/snapshots/99-final"),
     ],
 )
+@pytest.mark.some(3)
 def test_evidence_that_is_taken_away_or_doubled_is_judged_as_in_a_comparison(
     incident, audit_here, tmp_path, kind, recording, seed
 ):

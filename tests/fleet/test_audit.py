@@ -57,6 +57,7 @@ def of_the_fleet(finding):
         *(pytest.param(one, Depth.CONTENT, marks=pytest.mark.slow) for one in MORE_SNAPSHOTS),
     ],
 )
+@pytest.mark.some(4)
 def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, depth, untouched):
     name, _, below = snapshot.partition("/")
     place = incident(name) / below

@@ -32,6 +32,7 @@ BROKERS = {
         ("mixed-magic-1.1", ["snapshots/99-final/broker-1"], {0}),
     ],
 )
+@pytest.mark.some("unclean-election-4.x-below1-scanned1-False", "consumer-ahead-4.x-below2-scanned2-True")
 def test_evidence_is_judged_like_the_directories(
     audit_here, incident, plain, tmp_path, incident_name, below, scanned, all_batches
 ):

@@ -66,6 +66,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_captures_are_audited_as_the_directories_are(spark, snapshot, tmp_path, capsys):
     nodes = sorted(one for one in snapshot.iterdir() if one.is_dir())
     captures = [str(take([one], tmp_path / f"{one.name}.kfc")) for one in nodes]

@@ -176,6 +176,7 @@ def test_the_command_says_it_in_every_format(two, tmp_path, capsys):
         (("--verdict", "lots"), "there is no verdict lots (--verdict); did you mean lost"),
     ],
 )
+@pytest.mark.some(2)
 def test_filters_that_match_nothing_are_no_calm_answer(two, filters, words, capsys):
     earlier, later = (str(one.location) for one in two)
     for command in (["report", later], ["report", later, "--since", earlier], ["trend", later]):

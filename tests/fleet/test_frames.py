@@ -153,6 +153,7 @@ def test_an_audit_that_is_saved_twice_is_once_in_tables_of_iceberg(history, tmp_
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("there", "is_whole"), [({"1", "2"}, False), ({"2"}, True), (set(), True)])
+@pytest.mark.some(2)
 def test_rows_of_earlier_audits_are_saved_where_the_catalog_has_not_all_of_them(
     spark, history, monkeypatch, there, is_whole
 ):

@@ -92,6 +92,7 @@ EVERY = ["__consumer_offsets-0", "__consumer_offsets-1", "orders-0", "orders-1",
 
 
 @pytest.mark.parametrize("depth", Depth)
+@pytest.mark.some(1)
 def test_only_what_changed_is_judged(night, cluster, depth):
     options = Ask(leader=2, depth=depth)
     assert EVERY == night(options=options)
@@ -216,6 +217,7 @@ def parts_of(history, audit):
     }
 
 
+@pytest.mark.slow
 def test_only_rows_of_what_changed_are_written_with_what_they_replace(night, cluster, tmp_path):
     history = tmp_path / "history"
     night()
@@ -237,6 +239,7 @@ def test_only_rows_of_what_changed_are_written_with_what_they_replace(night, clu
 OF_VERDICTS_ALONE = {"commits", "partitions", "replicas", "segments", "digests", "lineage", "replaced"}
 
 
+@pytest.mark.slow
 def test_a_chain_that_is_long_is_written_again_as_a_whole(night, cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(auditing, "MOST_CHAINED", 2)
     for at in range(5, 9):
@@ -246,6 +249,7 @@ def test_a_chain_that_is_long_is_written_again_as_a_whole(night, cluster, tmp_pa
     assert [0, 1, 2, 0] == [len(one.kept_from) for one in open_audits(tmp_path / "history")]
 
 
+@pytest.mark.slow
 def test_where_most_is_other_all_is_written_again(night, cluster, tmp_path):
     night()
     for partition in range(4):
@@ -255,6 +259,7 @@ def test_where_most_is_other_all_is_written_again(night, cluster, tmp_path):
     assert () == open_audits(tmp_path / "history")[-1].kept_from
 
 
+@pytest.mark.slow
 def test_what_was_read_of_a_partition_that_could_not_be_judged_is_not_kept(audit_here, cluster, tmp_path, monkeypatch):
     judge, refused = JudgedRows.judge, ["orders-1"]
 
@@ -274,6 +279,7 @@ def test_what_was_read_of_a_partition_that_could_not_be_judged_is_not_kept(audit
     assert [0, 1] == [len(one.kept_from) > 0 for one in later] or [1, 2] == [len(one.kept_from) for one in later]
 
 
+@pytest.mark.slow
 def test_an_audit_of_fewer_clusters_is_no_part_of_a_chain(audit_here, cluster, tmp_path):
     other = log_dir(tmp_path / "other" / "broker-1", 1, partitions=())
     (other / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=other\n")
@@ -290,6 +296,7 @@ def test_an_audit_of_fewer_clusters_is_no_part_of_a_chain(audit_here, cluster, t
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
     history = tmp_path / "history"
     night()
@@ -334,6 +341,7 @@ def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, 
     assert ["__consumer_offsets-0", "__consumer_offsets-1"] == sorted(read)
 
 
+@pytest.mark.slow
 def test_offsets_of_a_file_that_could_not_be_read_are_read_again(audit_here, cluster, tmp_path, monkeypatch):
     read, real = read_segment, commits_in_log
 
@@ -367,6 +375,7 @@ def test_a_transaction_that_ends_in_the_next_segment_is_committed_as_in_diff(aud
     assert [("orders", 1, 7)] == [(row["topic"], row["partition"], row["committed_offset"]) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_new_partition_and_one_that_is_gone(night, cluster):
     night()
     copied(cluster / "broker-1" / "orders-0", cluster / "broker-1" / "orders-4")
@@ -377,6 +386,7 @@ def test_a_new_partition_and_one_that_is_gone(night, cluster):
     assert ["orders-3", "orders-4"] == night()
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_partition_is_a_part_of_its_verdict(night, cluster):
     night()
     log = cluster / "broker-3" / "__consumer_offsets-1" / f"{0:020}.log"
@@ -392,6 +402,7 @@ def test_what_is_asked_is_a_part_of_each_verdict(night):
     assert EVERY == night(options=Ask(leader=1))
 
 
+@pytest.mark.slow
 def test_a_node_more_is_a_part_of_each_verdict(night, cluster):
     assert EVERY[2:] == night(cluster / "broker-1", cluster / "broker-2")
 

@@ -67,6 +67,7 @@ def proven(tables):
 
 
 @pytest.mark.parametrize("depth", Depth)
+@pytest.mark.some(1)
 def test_commits_of_groups_are_read_once_whatever_the_number_of_tasks(audit_here, cluster, plain, opened, depth):
     options = Ask(depth=depth, leader=2)
     expected = of_diff(cluster, options, plain)
@@ -110,6 +111,7 @@ def opens():
 
 
 @pytest.mark.parametrize("depth", Depth)
+@pytest.mark.some(1)
 def test_opens_of_files_do_not_depend_on_the_number_of_tasks(
     audit_here, incident, cluster, plain, opens, monkeypatch, depth, tmp_path
 ):

@@ -119,6 +119,7 @@ def test_an_audit_of_other_topics_closes_nothing(night):
     assert {3: ("closed", "gone")} == life(night("3"))
 
 
+@pytest.mark.slow
 def test_thirty_nights_with_flaps_have_no_false_new(night, history):
     """Two nodes come and go, one finding ends in the tenth night and another begins in the twentieth."""
     for number in range(30):
@@ -194,6 +195,7 @@ def test_that_a_broker_is_not_given_is_never_new(history):
     assert [[], ["changed"], ["unchanged"], ["gone"], ["changed"]] == [*nights, audited("3"), audited("4", absent)]
 
 
+@pytest.mark.slow
 def test_nights_of_three_clusters_with_brokers_that_come_and_go(audit_here, tmp_path):
     """Two schedules and two clusters in one history, and a third with ZooKeeper, whose nights are green."""
 
@@ -328,6 +330,7 @@ def test_what_comes_while_a_broker_is_gone_for_good_is_new_the_night_after(histo
 
 
 @pytest.mark.parametrize(("of", "change"), [("other", "unchecked"), (CLUSTER, "gone"), (None, "gone")])
+@pytest.mark.some(2)
 def test_a_node_that_is_gone_for_good_is_that_of_its_own_cluster(history, of, change):
     """Broker 3, which a finding is about, is not given; brokers 2 and 4 have shown it."""
     more = {"is_history": True, "nodes": (2, 4)}

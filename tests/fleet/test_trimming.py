@@ -98,6 +98,7 @@ def test_rows_that_later_audits_have_stay(audit_here, cluster, history, aged):  
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 12, 21, 22, 23])
+@pytest.mark.some(3)
 def test_a_trim_that_is_killed_leaves_one_state_or_the_other(nights, monkeypatch, steps):
     left = steps
 

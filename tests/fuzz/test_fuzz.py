@@ -20,6 +20,7 @@ TREES = 2
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.some(10)
 def test_mutated_recordings_never_break_a_decoder(target):
     if target == "signature":
         pytest.importorskip("cryptography")
@@ -45,6 +46,7 @@ def test_any_bytes_never_break_a_decoder(target, data):
 
 
 @pytest.mark.parametrize("seed", [1, 101][: times(1, 2)])
+@pytest.mark.slow
 def test_damaged_directories_never_break_a_command(seed):
     for _, tree in islice(damaged_trees(seed), TREES):
         for name in available():

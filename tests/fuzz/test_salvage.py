@@ -12,5 +12,6 @@ def sound(tmp_path_factory):
 
 
 @pytest.mark.parametrize("seed", [3, 4, 7, 11])
+@pytest.mark.some(2)
 def test_damage_makes_no_defect_and_nothing_outside_of_the_output(sound, tmp_path, seed):
     run_seed(seed, sound, tmp_path)

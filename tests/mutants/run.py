@@ -80,7 +80,8 @@ def judge(mutant: Mutant) -> str | None:
 def fails(copy: Path, arguments: tuple[str, ...]) -> bool:
     """Whether the tests fail on the copy."""
     environment = os.environ | {"PYTHONPATH": str(copy), "KFORENSICS_SEEDS": "40", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments]
+    marks = "(some or not slow) and not oracle"
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marks, *arguments]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False)
     if done.returncode not in {0, 1}:
         message = f"pytest could not run {arguments}: {done.stdout.decode()[-500:]}"

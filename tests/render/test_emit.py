@@ -56,6 +56,7 @@ def test_every_command_has_every_rendered_format():
 
 @pytest.mark.parametrize("shape", KINDS)
 @pytest.mark.parametrize("chosen", OutputFormat)
+@pytest.mark.some(75)
 def test_every_command_and_format_has_a_writer_or_a_refusal(shape, chosen):
     if chosen in formats_of(shape):
         assert callable(writer_of(shape, chosen))
@@ -65,6 +66,7 @@ def test_every_command_and_format_has_a_writer_or_a_refusal(shape, chosen):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.some(7)
 def test_the_help_names_the_formats_of_the_table(name):
     command = application()
     for word in name.split():
@@ -115,6 +117,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("shape", ROWS)
+@pytest.mark.some(3)
 def test_the_rows_of_a_command_are_all_that_its_document_has(shape, tmp_path):
     result = RESULTS[shape](tmp_path)
     document = json.loads("".join(emit(result, OutputFormat.JSON, View())))
@@ -135,6 +138,7 @@ WITH_TABLES = sorted(shape for shape in RESULTS.keys() - WRITING if _lines_of(sh
 
 
 @pytest.mark.parametrize("shape", WITH_TABLES)
+@pytest.mark.some(3)
 def test_lines_have_the_types_of_the_table_in_its_order(shape, tmp_path):
     lines = "".join(emit(RESULTS[shape](tmp_path), OutputFormat.JSONL, View())).splitlines()
 
@@ -146,6 +150,7 @@ def test_lines_have_the_types_of_the_table_in_its_order(shape, tmp_path):
 @pytest.mark.parametrize(
     "shape", sorted(RESULTS.keys() - WRITING - {one for one in SHAPES if SHAPES[one].lines} - {*WITH_TABLES})
 )
+@pytest.mark.some(4)
 def test_lines_are_all_of_the_document(shape, tmp_path):
     """Each row is a line with its type, what is left is the last one, and nothing is told twice or lost."""
     pieces = {

@@ -19,6 +19,7 @@ Incident = Callable[[str], Path]
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", ["unclean-election-4.x", "kraft-quorum-3x"])
+@pytest.mark.some(4)
 def test_long_as_short(
     incident: Incident, name: str, jobs: int, verbose: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

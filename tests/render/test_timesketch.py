@@ -9,6 +9,7 @@ from kforensics.cli.app import run
 
 
 @pytest.mark.parametrize("command", ["explain", "triage"])
+@pytest.mark.some(1)
 def test_each_dated_event_is_a_line_with_the_fields_that_timesketch_needs(command, fixtures, capsys):
     node = str(fixtures / "unclean-election")
     assert run([command, node, "--format", "timesketch"]) == 1

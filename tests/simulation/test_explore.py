@@ -51,6 +51,7 @@ CELLS = [
 
 @pytest.mark.no_cover  # millions of steps through a few lines, which other tests cover
 @pytest.mark.parametrize(("model", "invariant", "at", "expected"), CELLS)
+@pytest.mark.some(16)
 def test_the_table_of_models_and_invariants(model, invariant, at, expected):
     found = Explorer(model, size(*at)).explore(Invariant(invariant))
     if isinstance(expected, str):
@@ -64,6 +65,7 @@ def test_the_table_of_models_and_invariants(model, invariant, at, expected):
 
 
 @pytest.mark.parametrize("model", ["hw", "kip-101", "kip-279", "kip-320-first-try", "kip-320"])
+@pytest.mark.some(2)
 def test_leader_in_isr_breaks_at_the_start_unless_a_missing_leader_is_allowed(model):
     trap = Explorer(model, size(2, 2, 2, 1)).explore(Invariant.LEADER_IN_ISR)
     assert not isinstance(trap.violation, Absent)
@@ -119,6 +121,7 @@ def test_an_unknown_model_is_refused():
         pytest.param((3, 2, 2, 2), 649_302, 71_652, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.some("at0-286-34", "at1-2110-290")
 def test_epochs_alone_find_the_point_of_divergence_when_fenced(at, pairs, truncating):
     agreement = compare_truncations("kip-320", size(*at))
     assert (agreement.pairs, agreement.truncating) == (pairs, truncating)

@@ -26,6 +26,7 @@ def fail_with_shortest(seed, protocol, directory):
 
 
 @pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.some(3)
 def test_diff_and_explain_show_what_happened(share, tmp_path):
     seeds = [int(ONE_SEED)] if ONE_SEED and share == 0 else [] if ONE_SEED else range(share, SEEDS, SHARES)
     for seed in seeds:

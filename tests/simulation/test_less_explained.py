@@ -33,6 +33,7 @@ SHARES = 4
 
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("protocol", list(ProtocolName))
+@pytest.mark.some(5)
 def test_explain_is_not_calm_without_proof(protocol, share, tmp_path):
     seeds = range(share, SEEDS // len(ProtocolName), SHARES)
     for seed in ([int(ONE_SEED)] if share == 0 else []) if ONE_SEED else seeds:

@@ -18,6 +18,7 @@ CLEAN = {ElectionKind.CLEAN, ElectionKind.PREFERRED, ElectionKind.ELIGIBLE, Elec
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
+@pytest.mark.some(2)
 def test_the_high_watermark_rises_and_the_isr_holds_what_is_below(protocol, monkeypatch):
     kept = {"start", "stop", "crash"} if protocol in FENCED else {"start"}
     checked = 0
@@ -58,6 +59,7 @@ def test_what_was_committed_is_in_the_log_of_every_member_of_the_isr(protocol):
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
+@pytest.mark.some(2)
 def test_elections_are_of_who_may_lead(protocol):
     kinds = set()
     for seed in SEEDS:
@@ -111,6 +113,7 @@ def test_epoch_caches_have_the_epoch_of_every_batch(protocol):
 
 
 @pytest.mark.parametrize("protocol", sorted(FENCED))
+@pytest.mark.some(1)
 def test_fenced_followers_truncate_where_the_common_prefix_ends(protocol):
     truncations = 0
     for seed in range(4 * len(SEEDS)):

@@ -127,6 +127,7 @@ def test_errors_are_reported_with_their_line(text, message):
     assert str(refused.value).startswith(message)
 
 
+@pytest.mark.slow
 def test_bounds():
     with pytest.raises(ScenarioFileError, match=r"at most 1048576 characters"):
         parse_scenario(" " * (MAX_FILE_LENGTH + 1), "s")

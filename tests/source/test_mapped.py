@@ -217,6 +217,7 @@ def test_a_link_on_the_way_to_a_file_that_was_named_is_followed(exchanged):
         open_named(exchanged / "link")
 
 
+@pytest.mark.slow
 def test_directories_however_deep_within_each_other_are_walked_to(tmp_path):
     depth = 700
     folders = [os.open(tmp_path, os.O_RDONLY)]

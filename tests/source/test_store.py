@@ -51,6 +51,7 @@ def nights(tmp_path):
 
 
 @pytest.mark.parametrize("replace", [shutil.copyfile, shutil.move], ids=["written over", "another file"])
+@pytest.mark.some(1)
 def test_a_capture_that_is_replaced_is_read_again_in_the_same_process(nights, tmp_path, replace):
     at = tmp_path / "broker.kfc"
     shutil.copyfile(nights[0], at)

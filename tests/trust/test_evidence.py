@@ -136,6 +136,7 @@ def test_no_system_call_tries_to_touch_evidence(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("name", available())
+@pytest.mark.some(3)
 def test_an_output_inside_an_input_is_refused(name, cluster, tmp_path):
     arguments = INVOCATIONS[name][0]
     (tmp_path / "link").symlink_to(cluster / "broker-1")
@@ -166,6 +167,7 @@ def readable():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.slow
 def test_nothing_needs_permission_to_write(readable):
     _, result = readable
     owner, nobody = map(json.loads, result.stdout.splitlines())
@@ -175,6 +177,7 @@ def test_nothing_needs_permission_to_write(readable):
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="mounting needs privileges")
+@pytest.mark.slow
 def test_read_only_mounts_are_enough(readable):
     tree, result = readable
     mount = f'mount --bind "{tree}" "{tree}" && mount -o remount,bind,ro "{tree}" && ! touch "{tree}/x" 2>/dev/null && exec "$@"'

@@ -39,6 +39,7 @@ SOUND = sound_batch(0) + sound_batch(1)
 
 
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.some(2)
 def test_a_bomb_is_named_and_the_run_goes_on(name, tmp_path):
     codec, data, _ = BOMBS[name]
     write_partition(tmp_path, "t-0", sound_batch(0) + batch_with_body(1, data, codec=codec) + sound_batch(2))
@@ -60,6 +61,7 @@ def test_a_bomb_is_named_and_the_run_goes_on(name, tmp_path):
     assert run.peak_mebibytes < PEAK_MEBIBYTES
 
 
+@pytest.mark.slow
 def test_bombs_do_not_go_off_in_dump(tmp_path):
     for name, (codec, data, _) in BOMBS.items():
         write_partition(tmp_path, f"{name}-0", sound_batch(0) + batch_with_body(1, data, codec=codec) + sound_batch(2))
@@ -116,6 +118,7 @@ LARGE_BATCHES = {
 
 
 @pytest.mark.parametrize("name", LARGE_BATCHES)
+@pytest.mark.some("gzip", "zstd with a window of 128 MiB")
 def test_one_batch_takes_no_more_than_four_times_the_input_and_64_mebibytes(name, tmp_path):
     data = LARGE_BATCHES[name]()
     path = tmp_path / "segment"
@@ -127,6 +130,7 @@ def test_one_batch_takes_no_more_than_four_times_the_input_and_64_mebibytes(name
 
 
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.some(2)
 def test_decompression_stops_at_its_bound(name):
     codec, data, _ = BOMBS[name]
 
@@ -140,6 +144,7 @@ def test_decompression_stops_at_its_bound(name):
 
 
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.some(2)
 def test_no_more_is_decompressed_than_the_limit(name, monkeypatch):
     codec, data, _ = BOMBS[name]
     rooms = []
@@ -277,6 +282,7 @@ DENSE = ("offsets that do not rise", "the last record too long", "headers in eve
 
 
 @pytest.mark.parametrize("name", DENSE)
+@pytest.mark.some(2)
 def test_what_is_dense_is_judged(name):
     data, kind = dense_batch(name)
 
@@ -288,6 +294,7 @@ def test_what_is_dense_is_judged(name):
 
 
 @pytest.mark.parametrize("name", DENSE)
+@pytest.mark.some(2)
 def test_what_is_dense_takes_steps_in_proportion(name):
     small, large = (walk_steps(dense_batch(name, size)[0]) for size in (5_000, 10_000))
 
@@ -296,6 +303,7 @@ def test_what_is_dense_takes_steps_in_proportion(name):
 
 
 @pytest.mark.parametrize("pattern", [b"\x00", b"\xff", sound_batch(0)[:61], sound_batch(0)[:17] + b"\x02" * 44])
+@pytest.mark.some(2)
 def test_zeros_noise_and_headers_without_end_stay_linear(pattern):
     small, large = (walk_steps(pattern * (size // len(pattern))) for size in (1 << 18, 1 << 20))
 

@@ -68,6 +68,7 @@ def hostile(tmp_path_factory):
 
 
 @pytest.mark.parametrize("arguments", TEXT_COMMANDS, ids=" ".join)
+@pytest.mark.some(3)
 def test_no_text_output_steers_a_terminal(arguments, hostile, untouched):
     if arguments[0] not in available():
         pytest.skip("no such command")
@@ -84,6 +85,7 @@ def test_no_text_output_steers_a_terminal(arguments, hostile, untouched):
 
 
 @pytest.mark.parametrize("name", sorted(set(available()) - {"metadata"}))
+@pytest.mark.some(3)
 def test_json_is_ascii_and_can_be_read(name, hostile):
     arguments = {
         "dump": ["dump", "--records", "--show-payload", "--format", "jsonl"],
@@ -142,6 +144,7 @@ def outside(tmp_path):
 
 
 @pytest.mark.parametrize("name", available())
+@pytest.mark.some(3)
 def test_no_link_is_followed_and_nothing_hangs(name, outside, untouched):
     for arguments in INVOCATIONS[name]:
         with no_hang(), untouched(outside):
@@ -204,6 +207,7 @@ def test_many_checkpoint_lines_are_linear(tmp_path):
     assert steps(lambda: invoke(more)) < 4.4 * steps(lambda: invoke(few))
 
 
+@pytest.mark.slow
 def test_many_checkpoint_lines_take_little_memory(tmp_path):
     many = measured("verify", checkpoints(tmp_path / "many", 80_000), "--format", "json")
 

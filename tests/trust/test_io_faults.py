@@ -111,6 +111,7 @@ def fail_each_in_turn(name, call, cluster, monkeypatch, most):
 
 @pytest.mark.parametrize("call", ["open", "preadv"])
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.some("ls-open", "diff-open", "dump-preadv", "explain-preadv", "verify-open")
 def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monkeypatch):
     fail_each_in_turn(name, call, cluster, monkeypatch, most=6)
 
@@ -123,6 +124,7 @@ def test_every_read_may_fail(name, call, cluster, monkeypatch):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.some(2)
 def test_reads_that_come_in_pieces_change_nothing(name, cluster, monkeypatch):
     real = os.preadv
 
@@ -139,6 +141,7 @@ def test_reads_that_come_in_pieces_change_nothing(name, cluster, monkeypatch):
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("moment", [3, 20, 60])
+@pytest.mark.some(5)
 def test_files_that_vanish_or_shrink_while_they_are_read(name, moment, tmp_path, monkeypatch):
     """From one moment on every segment that is opened is cut, and its neighbours are gone."""
     tree = small_tree(tmp_path / "cluster")

@@ -118,6 +118,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.some("record type", "frame version", "version of PartitionRecord", "tag of FeatureLevelRecord")
 def test_records_of_the_metadata_log(edited, capsys, name):
     (offset, *_) = set(append(metadata_logs(edited), (None, RECORDS[name])))
     log = metadata_logs(edited)[0]
@@ -135,6 +136,7 @@ def test_records_of_the_metadata_log(edited, capsys, name):
 
 
 @pytest.mark.parametrize("feature", [*NEWEST_FEATURE_LEVELS, "brand.new.version"])
+@pytest.mark.some("metadata.version", "brand.new.version")
 def test_levels_of_features(edited, capsys, feature):
     if feature == "kraft.version":
         pytest.skip("no record of the metadata but a control record has it")
@@ -187,6 +189,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.some("meta.properties", "replication-offset-checkpoint", "registrations-0/leader-epoch-checkpoint")
 def test_versions_of_files(edited, capsys, name):
     (path,) = list((edited / "broker-11").glob(name))[-1:]
     before = path.read_bytes()
@@ -254,6 +257,7 @@ OF_SHARES = list(coordinator_values(SHARE_TABLES, key_fields))
 
 
 @pytest.mark.parametrize(("name", "key", "value"), OF_GROUPS, ids=[name for name, *_ in OF_GROUPS])
+@pytest.mark.some(3)
 def test_records_of_consumer_groups(edited, capsys, name, key, value):
     logs = sorted(edited.glob("broker-*/__consumer_offsets-0/*.log"))
     list(append(logs, (key, value)))
@@ -270,6 +274,7 @@ def test_records_of_consumer_groups(edited, capsys, name, key, value):
     ("command", "topic", "records"),
     [("transactions", "__transaction_state", OF_TRANSACTIONS), ("groups", "__share_group_state", OF_SHARES)],
 )
+@pytest.mark.some(1)
 def test_records_of_other_coordinators(edited, capsys, command, topic, records):
     for _, key, value in records:
         for broker in ("broker-11", "broker-12"):
@@ -305,6 +310,7 @@ def batches_of(log):
 
 
 @pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.some(1)
 def test_batches_of_another_magic(edited, capsys, first):
     for log in edited.glob("broker-*/registrations-0/*.log"):
         data = bytearray(log.read_bytes())
@@ -352,6 +358,7 @@ def test_a_codec(edited, capsys):
 
 
 @pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.some(1)
 def test_an_identity_of_a_later_version(edited, capsys, place):
     path = sorted(edited.rglob("meta.properties"))[place]
     path.write_text(path.read_text().replace("version=1", "version=2"))

@@ -59,6 +59,7 @@ def test_tiny_batches_are_linear(tmp_path):
     assert large < small * 3 * LINEAR
 
 
+@pytest.mark.slow
 def test_tiny_batches_take_little_memory(tmp_path):
     assert walk(tmp_path, 30, "verify").peak_mebibytes < SEGMENT_MEBIBYTES
 

@@ -30,6 +30,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + times(6, 40)))
+@pytest.mark.some(3)
 def test_no_command_breaks_on_values_at_the_edges(tmp_path, seed):
     with bounded():
         done = one_run(seed, RECORDINGS, tmp_path, count=INVOCATIONS)
@@ -84,6 +85,7 @@ def test_times_in_microseconds_are_told_as_numbers(tmp_path, capsys, untouched, 
 
 @pytest.mark.parametrize("base", [-1, -5, -(2**63)])
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.some(8)
 def test_a_batch_at_a_negative_offset_is_damage(tmp_path, capsys, untouched, command, base):
     first = build_record_batch(2**63 - 3, [(1_700_000_000_000, b"k", b"v")], partition_leader_epoch=5)
     second = build_record_batch(base, [(1_700_000_000_000, b"k", b"v")], partition_leader_epoch=6)
@@ -111,6 +113,7 @@ def test_a_log_that_ends_behind_the_last_offset_goes_into_a_capture(tmp_path, ca
 
 
 @pytest.mark.parametrize("time_ns", [-(10**9), 2**63 + 10**9])
+@pytest.mark.some(1)
 def test_files_of_any_time_are_read_and_captured(tmp_path, capsys, untouched, time_ns):
     root = _evidence(tmp_path / "in", build_record_batch(0, [(1, b"k", b"v")]))
     for path in root.rglob("*"):

@@ -44,6 +44,7 @@ def broker(tmp_path):
     ],
 )
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+@pytest.mark.some(4)
 def test_no_name_is_left_and_pseudonyms_are_those_of_other_commands(command, form, broker, capsys, monkeypatch):
     monkeypatch.setenv("KFORENSICS_REDACT_KEY", KEY)
     monkeypatch.chdir(broker.parent)

@@ -60,6 +60,7 @@ def not_intact(verification: Verification) -> dict[str, FileState]:
         "unclean-election-2.8",
     ],
 )
+@pytest.mark.some("power-cut-2.8", "silent-divergence-4.x", "fast-failover-1.1")
 def test_only_damaged_bytes_are_called_damaged(incident, name):
     for snapshot in sorted((incident(name) / "snapshots").iterdir()):
         verification = look(snapshot)
@@ -291,6 +292,7 @@ def test_a_file_that_can_t_be_read_is_a_problem(broker):
     assert [problem.path for problem in verification.problems] == [f"tx-0/{FIRST}.index"]
 
 
+@pytest.mark.slow
 def test_processes_and_parts_change_nothing(incident, monkeypatch):
     snapshot = incident("power-cut-2.8") / "snapshots" / "02-after-power-loss"
     alone = look(snapshot)
@@ -306,6 +308,7 @@ def test_processes_and_parts_change_nothing(incident, monkeypatch):
     [[-1] * 10 + [3] * 10, [3] * 10 + [-1] * 10, [3] * 5 + [-1] * 10 + [3] * 5],
     ids=["begin", "end", "middle"],
 )
+@pytest.mark.some(2)
 def test_batches_without_leader_epochs_are_found_in_parts_too(epochs, tmp_path, monkeypatch):
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     batches = [

@@ -32,6 +32,7 @@ def directories_below(root: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "diff", "explain", "metadata"])
+@pytest.mark.some(2)
 def test_every_directory_is_listed_once(command, fixtures, listed, capsys):
     incident = fixtures / INCIDENT
     below = directories_below(incident)

@@ -61,6 +61,7 @@ def test_gaps_before_every_record(tmp_path: Path) -> None:
     assert len(history.partition_states("t", 0)) == 1 + MANY
 
 
+@pytest.mark.slow
 def test_versions_that_alternate_over_many_statuses(tmp_path: Path) -> None:
     def batches(count: int) -> tuple[bytes, ...]:
         statuses = [change(0, isr=(at,)) for at in range(count)]
@@ -74,6 +75,7 @@ def test_versions_that_alternate_over_many_statuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["other", "t", ""])
+@pytest.mark.some(1)
 def test_many_partitions_whose_elr_is_cleared_often(tmp_path: Path, name: str) -> None:
     def batches(count: int) -> tuple[bytes, ...]:
         partitions = [partition(at) for at in range(count)]

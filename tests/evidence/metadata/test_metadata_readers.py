@@ -37,6 +37,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.some(20)
 def test_together_as_one_by_one(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "__cluster_metadata-0"
     directory.mkdir()

@@ -170,6 +170,7 @@ def test_ls_reads_no_truncation_from_an_end_that_lies_further_below_its_checkpoi
 
 
 @pytest.mark.parametrize("has_index", [True, False])
+@pytest.mark.some(1)
 def test_a_metadata_log_without_any_segment_is_missing(broker, capsys, has_index):
     folder = broker / "__cluster_metadata-0"
     assert list(folder.glob("*.index"))
@@ -203,6 +204,7 @@ def test_a_metadata_log_that_was_only_formatted_misses_nothing():
 
 
 @pytest.mark.parametrize("has_nested", [False, True])
+@pytest.mark.some(1)
 def test_a_copy_that_left_all_logs_out_is_one_line(broker, capsys, has_nested):
     """A log in a directory below a partition's is none that a broker loads."""
     backup = broker / "orders-ok-0" / "backup"
@@ -238,6 +240,7 @@ def test_an_emptied_log_is_damage_though_a_producer_snapshot_names_its_end(broke
 
 
 @pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.some(1)
 def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(broker, incident, capsys, is_file):
     shutil.rmtree(broker / "orders-ok-0")
     if is_file:
@@ -335,6 +338,7 @@ def test_a_capture_shows_that_the_first_segments_are_missing(broker, tmp_path, c
 
 
 @pytest.mark.parametrize("given", ["no-marker", "no-checkpoint", "alone", "line"])
+@pytest.mark.some(2)
 def test_the_first_segments_may_be_missing_where_the_stop_or_the_log_start_does_not_settle_it(broker, capsys, given):
     directory = without_start(broker)
     if given == "no-marker":
@@ -379,6 +383,7 @@ def test_a_line_of_log_start_offset_checkpoint_that_no_clean_stop_leaves_is_look
 
 
 @pytest.mark.parametrize("shown", ["epochs", "log-start", "deleted", "swap", "remote", "remote-cache"])
+@pytest.mark.some(2)
 def test_a_log_whose_first_segments_its_broker_deleted_or_keeps_elsewhere_misses_nothing(broker, capsys, shown):
     directory, is_clean = without_start(broker), shown in {"epochs", "log-start", "deleted", "swap"}
     if shown == "epochs":

@@ -369,6 +369,7 @@ def test_a_setting_says_why(tmp_path, line, words):
 
 @pytest.mark.parametrize("command", [verify, explain, diff, triage])
 @pytest.mark.parametrize(("policy", "is_said"), [("compact", True), ("compact,delete", True), ("delete", False)])
+@pytest.mark.some(4)
 def test_a_log_that_no_checkpoint_names_is_compacted_by_the_metadata_log(tmp_path, policy, is_said, command):
     place = log_dir(tmp_path / "b3", 3, partitions=("orders-0",))
     for at in range(7):

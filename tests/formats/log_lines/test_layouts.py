@@ -624,6 +624,7 @@ TIMES = st.sampled_from(
     st.lists(PIECES, max_size=4),
     st.sampled_from(["", " (kafka.log.X)", " | x (Y.scala:1)", " [main]"]),
 )
+@pytest.mark.slow
 def test_any_prefix_gives_the_same_events(before, time, behind, suffix):
     text = ""
     for number, (_, _, _, message, stack) in enumerate(STORY):

@@ -25,6 +25,7 @@ def test_each_row_finds_a_line_and_no_other_row_before_it():
 
 
 @pytest.mark.parametrize("number", range(0, len(LINES), 50))
+@pytest.mark.some(8)
 def test_what_is_found_in_one_line_is_found_in_a_file(number):
     some = LINES[number : number + 50]
 
@@ -34,6 +35,7 @@ def test_what_is_found_in_one_line_is_found_in_a_file(number):
 
 
 @pytest.mark.parametrize("counted", [bulk_kinds(), harmless_kinds() | bulk_kinds(), told_kinds()])
+@pytest.mark.some(1)
 def test_no_line_is_counted_unread_for_one_of_another_kind(counted):
     numbers, kinds = counted_kinds(frozenset(counted))
     for kind, line in LINES:

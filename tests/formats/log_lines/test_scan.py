@@ -445,6 +445,7 @@ def test_parts_of_lines_that_a_container_never_ended_are_read_once():
     assert census.lines == 20_000
 
 
+@pytest.mark.slow
 def test_columns_that_never_end_are_looked_through_once():
     row = b'"Truncating log t-0 to offset 5\n'
 
@@ -460,6 +461,7 @@ def test_objects_as_deep_as_can_be_read_stop_nothing(start, end):
     assert {6} == {event.number("offset") for event in scan(b"".join(lines))[0]}
 
 
+@pytest.mark.slow
 def test_a_long_name_of_many_objects_takes_its_memory_once():
     objects = b",".join([b'{"a": 1}'] * 20_000)
     line = b'{"message": "Truncating log t-0 to offset 6.", "%b": [%b]}\n' % (b"n" * 400_000, objects)

@@ -180,6 +180,7 @@ BOMBS = {
 
 @pytest.mark.process
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.some(3)
 def test_a_bomb_costs_no_more_than_the_limit(name):
     script = (
         "import sys\n"

@@ -231,6 +231,7 @@ STEPS_A_BYTE = 4
 
 @pytest.mark.process
 @pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.some(2)
 def test_hostile_megabytes_take_little_memory(pattern):
     script = (
         "import sys\n"

@@ -33,6 +33,7 @@ def test_there_are_many_of_all_kinds():
 
 
 @pytest.mark.parametrize("version", sorted({case["kafka"] for case in CASES}))
+@pytest.mark.some(8)
 def test_the_rules_say_what_the_loader_did(version, tmp_path):
     wrong = {}
     for at, one in enumerate(CASES):

@@ -46,6 +46,7 @@ def twice(result):
     return [one for one in result.findings if one.code == "KF128"]
 
 
+@pytest.mark.slow
 def test_real_cleaners_leave_one_record_of_a_key_below_their_points(compaction):
     result = verify(compaction("compaction-4.x") / "snapshots/02-tombstoned-live", level="records")
     logs = [one for one in result.body.compacted if one.partition.topic in {"profiles", "accounts"}]

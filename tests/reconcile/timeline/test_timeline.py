@@ -51,6 +51,7 @@ BY_CHECKSUM = {"power-loss-4.x": {(broker, ("ledger", 2), 91, 90) for broker in 
 
 
 @pytest.mark.parametrize("name", TRUNCATED_BY_LINES)
+@pytest.mark.some(3)
 def test_every_truncation_of_a_recording_with_both_its_offsets(name, incident):
     root: Path = incident(name)
     checks = json.loads((root / "checks.json").read_text())["explain"]
@@ -102,6 +103,7 @@ def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the
 
 
 @pytest.mark.parametrize("name", ["fast-failover-1.1", "unclean-election-2.8", "unclean-election-4.x", "hw-loss-0.10"])
+@pytest.mark.some(2)
 def test_unclean_elections_show_in_the_logs_of_any_era(name, incident):
     root: Path = incident(name)
     truth = json.loads((root / "incident.json").read_text())["truth"]["unclean_elections"]

@@ -69,6 +69,7 @@ def test_nothing_is_wrong_with_the_structure(name):
 
 
 @pytest.mark.parametrize("shape", SHAPES_WITH_PAGES)
+@pytest.mark.some(8)
 def test_nothing_is_wrong_with_the_page_of_any_command(shape, tmp_path):
     page = page_of_shape(shape, tmp_path)
 

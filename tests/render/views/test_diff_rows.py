@@ -31,6 +31,7 @@ def replicas(document):
 
 @pytest.mark.parametrize("paths", [PATHS, PATHS[1:], PATHS[:1]], ids=["all", "without one", "one alone"])
 @pytest.mark.parametrize("depth", ["content", "tails"])
+@pytest.mark.some(2)
 def test_every_replica_of_every_partition_is_a_row(paths, depth, capsys):
     given = [*map(str, paths), "--depth", depth]
     run(["diff", *given, "--format", "json"])

@@ -27,6 +27,7 @@ def shown(root, snapshot, **view):
         ),
     ],
 )
+@pytest.mark.some(1)
 def test_the_root_cause_stays_with_actor_and_time_however_much_is_to_do(incident, name, snapshot, cause):
     screen = shown(incident(name), snapshot)
 
@@ -34,6 +35,7 @@ def test_the_root_cause_stays_with_actor_and_time_however_much_is_to_do(incident
     assert len(screen.splitlines()) <= 30
 
 
+@pytest.mark.slow
 def test_of_much_to_do_what_forbids_copies_and_rescues_stays_and_the_rest_is_counted(incident):
     short = shown(incident("unclean-election-2.8"), "02-all-down-broker-1-was-alone")
 
