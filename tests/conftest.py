@@ -59,7 +59,7 @@ def _leave_to_the_night(config: pytest.Config, items: list[pytest.Item]) -> None
         if item.get_closest_marker("some"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for test, among in cases.items():
-        some = next(among[0].iter_markers("some")).args
+        some: list[Any] = [*next(among[0].iter_markers("some")).args]
         names = [item.nodeid.partition("[")[2].removesuffix("]") for item in among]
         if isinstance(some[0], int):
             some = [names[at * (len(names) - 1) // max(some[0] - 1, 1)] for at in range(min(some[0], len(names)))]

@@ -1,5 +1,7 @@
 """A result of each kind, made from the directories in `fixtures/`; those of fleets by hand."""
 
+from functools import cache
+
 import kforensics
 from kforensics.ask.model import Ask
 from kforensics.ask.simulate import SimulateAsk
@@ -30,31 +32,38 @@ def _written(scratch):
     return simulate.run(SimulateAsk(write=scratch / f"written-{count}", scenario="hw-loss"), repr)
 
 
+def _once(make):
+    made = cache(make)
+    return lambda _: made()
+
+
 def _of_fleet(command, body, answer):
     found = Conclusion(answer(body), getattr(body, "findings", ()), getattr(body, "problems", ()))
     return Result(command=command, inputs=getattr(body, "inputs", ()), body=body, concluded=found)
 
 
 RESULTS = {
-    "ls": lambda _: kforensics.ls(CLUSTER),
+    "ls": _once(lambda: kforensics.ls(CLUSTER)),
     "dump": lambda _: kforensics.dump(NODE / "orders-0"),
-    "diff": lambda _: kforensics.diff(CLUSTER, jobs=1),
-    "explain": lambda _: kforensics.explain(CLUSTER, jobs=1),
-    "verify": lambda _: kforensics.verify(CLUSTER, jobs=1),
+    "diff": _once(lambda: kforensics.diff(CLUSTER, jobs=1)),
+    "explain": _once(lambda: kforensics.explain(CLUSTER, jobs=1)),
+    "verify": _once(lambda: kforensics.verify(CLUSTER, jobs=1)),
     "logs": lambda _: logs.run(Ask(line="Fencing broker 2 because its session has timed out.")),
-    "metadata": lambda _: kforensics.metadata(CLUSTER),
-    "capture": lambda _: capture.run(Ask(paths=(NODE,), out=None)),
-    "predict": lambda _: predict.run(Ask(paths=(CLUSTER,))),
-    "groups": lambda _: groups.run(Ask(paths=(NODE,), jobs=1)),
-    "triage": lambda _: kforensics.triage(CLUSTER, jobs=1),
-    "transactions": lambda _: transactions.run(Ask(paths=(CLUSTER,), jobs=1)),
+    "metadata": _once(lambda: kforensics.metadata(CLUSTER)),
+    "capture": _once(
+        lambda: capture.run(Ask(paths=(NODE,), out=None))
+    ),  # how long it will take is another time each time
+    "predict": _once(lambda: predict.run(Ask(paths=(CLUSTER,)))),
+    "groups": _once(lambda: groups.run(Ask(paths=(NODE,), jobs=1))),
+    "triage": _once(lambda: kforensics.triage(CLUSTER, jobs=1)),
+    "transactions": _once(lambda: transactions.run(Ask(paths=(CLUSTER,), jobs=1))),
     "salvage": _salvaged,
-    "trace": lambda _: trace.run(Ask(paths=(CLUSTER,), topics=frozenset({"orders"}), offset=0, jobs=1)),
+    "trace": _once(lambda: trace.run(Ask(paths=(CLUSTER,), topics=frozenset({"orders"}), offset=0, jobs=1))),
     "seal manifest": lambda _: kforensics.seal(NODE, jobs=1),
     "seal check": lambda scratch: kforensics.seal(NODE, check=_manifest(scratch), jobs=1),
     "simulate list": lambda _: simulate.run(SimulateAsk()),
-    "simulate replay": lambda _: simulate.run(SimulateAsk(scenario="hw-loss")),
-    "simulate explore": lambda _: simulate.run(SimulateAsk(model="hw")),
+    "simulate replay": _once(lambda: simulate.run(SimulateAsk(scenario="hw-loss"))),
+    "simulate explore": _once(lambda: simulate.run(SimulateAsk(model="hw"))),
     "simulate write": _written,
     "fleet audit": lambda _: _of_fleet("fleet audit", fleet_summary(), fleet_answer),
     "fleet report": lambda _: _of_fleet("fleet report", fleet_summary(), fleet_answer),

@@ -51,7 +51,7 @@ def long_lived(incident, tmp_path):
     for days in range(3, 365, 7):
         time = NOW - dt.timedelta(days=days)
         texts = ["Kafka version: 4.0.0 (x)", "KafkaConfig values: "] if days == 178 else []
-        data = day_of_lines(time, *texts, count=500)
+        data = day_of_lines(time, *texts, count=100)
         if days > 30:
             (folder / f"server.log.{time:%Y-%m-%d}.gz").write_bytes(gzip.compress(data, 1))
         else:

@@ -364,7 +364,7 @@ def beyond(incident, tmp_path):
         (200, "RemoveTopicRecord", {}, "that topic orders-ok was deleted, and makes it anew."),
     ],
 )
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, node, record, fields, words):
     root = beyond(record, fields, node)
     more = ("--topic", "orders-ok", "--offset", "3") if command == "trace" else ()

@@ -42,17 +42,6 @@ from tests.conftest import FIXTURES, ROOT, tree_state
 from tests.schemas import reason
 
 RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
-QUICK = frozenset(
-    {
-        "hw-loss-0.10",
-        "kip101-saves-0.11",
-        "late-return-2.4",
-        "damaged-leader-2.8",
-        "silent-divergence-4.x",
-        "tiered-3.9",
-    }
-)
-"""Recordings that are compared by default: each protocol, with and without ZooKeeper, damage, and tiered storage."""
 BROKER = FIXTURES / "unclean-election" / "broker-1"
 
 
@@ -71,9 +60,8 @@ def taken(taken_once, tmp_path):
     return Path(shutil.copyfile(taken_once, tmp_path / "broker-1.kfc"))
 
 
-@pytest.mark.parametrize(
-    "name", [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in RECORDINGS]
-)
+@pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some("hw-loss-0.10", "kip101-saves-0.11", "damaged-leader-2.8", "tiered-3.9")
 def test_commands_say_of_captures_what_they_say_of_the_directories(name, incident, tmp_path):
     schemas.switch(
         on=False

@@ -52,7 +52,7 @@ def test_replicas_that_agree_after_a_loss_are_not_calm(incident):
 
 @pytest.mark.parametrize("command", [predict, verify])
 @pytest.mark.parametrize(("name", "state"), [("disk-replaced-4.x", "lost"), ("unclean-election-4.x", "maybe-lost")])
-@pytest.mark.some(2)
+@pytest.mark.some("unclean-election-4.x-maybe-lost-kforensics.commands.predict")
 def test_neither_a_start_nor_a_check_is_calm_after_a_loss(incident, command, name, state):
     place = incident(name)
     asked = Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1)

@@ -75,6 +75,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.parametrize("name", available())
+@pytest.mark.some(5)
 def test_a_command_leaves_everything_as_it_was(name, cluster):
     for arguments in INVOCATIONS[name]:
         make_old(cluster)

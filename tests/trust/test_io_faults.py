@@ -113,7 +113,7 @@ def fail_each_in_turn(name, call, cluster, monkeypatch, most):
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.some("ls-open", "diff-open", "dump-preadv", "explain-preadv", "verify-open")
 def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monkeypatch):
-    fail_each_in_turn(name, call, cluster, monkeypatch, most=6)
+    fail_each_in_turn(name, call, cluster, monkeypatch, most=3)
 
 
 @pytest.mark.slow

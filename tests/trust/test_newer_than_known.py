@@ -118,7 +118,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.some("record type", "frame version", "version of PartitionRecord", "tag of FeatureLevelRecord")
+@pytest.mark.some("record type", "version of PartitionRecord", "tag of FeatureLevelRecord")
 def test_records_of_the_metadata_log(edited, capsys, name):
     (offset, *_) = set(append(metadata_logs(edited), (None, RECORDS[name])))
     log = metadata_logs(edited)[0]

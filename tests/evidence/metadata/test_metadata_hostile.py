@@ -47,6 +47,7 @@ def linear_history_of(tmp_path: Path, batches: Callable[[int], tuple[bytes, ...]
     return history_of(tmp_path, *batches(MANY))
 
 
+@pytest.mark.slow
 def test_gaps_before_every_record(tmp_path: Path) -> None:
     one = batch(0, change(0, isr=(1,)))
 

@@ -85,6 +85,7 @@ def test_columns_hold_what_the_exact_reader_reads(way, given):
 
 @pytest.mark.parametrize("way", WAYS)
 @given(given=st.lists(bodies(), min_size=1, max_size=6), rng=st.randoms(use_true_random=False))
+@pytest.mark.some("lanes", "one by one")
 def test_columns_agree_with_the_exact_reader_on_damaged_bodies(way, given, rng):
     damaged = []
     for one in given:

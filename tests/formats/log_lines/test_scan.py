@@ -426,6 +426,7 @@ def test_a_json_log_is_known_by_its_first_objects():
         "strays",
     ],
 )
+@pytest.mark.some(5)
 def test_long_lines_take_steps_in_proportion(start, repeated, end):
     def scan_line(times):
         return lambda: list(scan_log([start + repeated * times + end]))
@@ -454,6 +455,7 @@ def test_columns_that_never_end_are_looked_through_once():
 
 
 @pytest.mark.parametrize(("start", "end"), [(b'{"a":', b"}"), (b"[", b"]"), (b'[{"timestamp":', b"}]")])
+@pytest.mark.some("[-]")
 def test_objects_as_deep_as_can_be_read_stop_nothing(start, end):
     message = b'"message": "Truncating log t-0 to offset 6."'
     lines = [b'{%b, "z": %b1%b}\n' % (message, start * depth, end * depth) for depth in (10, 100, *range(400, 1000, 2))]

@@ -109,6 +109,7 @@ def test_every_table_and_version_round_trips(table: Message, version: int) -> No
 
 
 @pytest.mark.parametrize(("table", "version"), VERSIONS)
+@pytest.mark.some(40)
 def test_no_bytes_make_a_reader_raise(table: Message, version: int) -> None:
     whole = encode_message(table, version, {})
 

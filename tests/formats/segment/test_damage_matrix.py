@@ -78,6 +78,7 @@ def test_clean_segments_have_no_damage(segments):
         assert segment.starts == sorted(sound_positions(found))
 
 
+@pytest.mark.some(5)
 def test_a_flipped_bit_is_found_and_named(segments):
     covered_from = {0: 12, 1: 12, 2: 17}
     for segment in segments:
@@ -104,6 +105,7 @@ def test_a_flipped_bit_is_found_and_named(segments):
             # A leader epoch of magic 2 one higher or lower at an edge between epochs can't be seen here: the epoch checkpoint and other replicas know.
 
 
+@pytest.mark.some(5)
 def test_a_changed_byte_is_found(segments):
     for segment in segments:
         for _ in range(20):
@@ -118,6 +120,7 @@ def test_a_changed_byte_is_found(segments):
 
 
 @pytest.mark.parametrize("content", ["zeros", "foreign"])
+@pytest.mark.some(8)
 def test_an_overwritten_page_is_found(segments, content):
     for segment in segments:
         for page in range(PAGE, len(segment.data) - PAGE, PAGE):
@@ -135,6 +138,7 @@ def test_an_overwritten_page_is_found(segments, content):
                 assert any(isinstance(one.cause, DamageCause) and one.cause.kind == "zero-page" for one in hits)
 
 
+@pytest.mark.some(5)
 def test_a_shift_is_found(segments):
     causes: Counter[str] = Counter()
     for segment in segments:
@@ -159,6 +163,7 @@ def test_a_shift_is_found(segments):
 
 
 @pytest.mark.parametrize("length", [0, -1, 5, (1 << 31) - 1])
+@pytest.mark.some(13)
 def test_a_lying_length_is_found(segments, length):
     for segment in segments:
         for batch in range(1, len(segment.starts) - 1, 5):
@@ -174,6 +179,7 @@ def test_a_lying_length_is_found(segments, length):
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2, 3, 255])
+@pytest.mark.some(13)
 def test_a_wrong_magic_is_found(segments, magic):
     for segment in segments:
         for batch in range(1, len(segment.starts) - 1, 5):
@@ -191,6 +197,7 @@ def test_a_wrong_magic_is_found(segments, magic):
 
 
 @pytest.mark.parametrize("change", ["low", "high"])
+@pytest.mark.some(8)
 def test_a_wrong_base_offset_is_found(segments, change):
     for segment in segments:
         for batch in range(2, len(segment.starts) - 2, 5):
@@ -227,6 +234,7 @@ def test_doubled_batches_are_found(segments):
             assert len(segment.starts) + 1 == len(found.batches)
 
 
+@pytest.mark.some(5)
 def test_a_file_that_ends_anywhere_in_its_last_batch_has_a_torn_tail(segments):
     for segment in segments:
         last = segment.starts[-1]

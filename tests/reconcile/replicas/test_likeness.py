@@ -169,7 +169,7 @@ def check(options, count, seed):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=range(len(OPTIONS)))
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_partitions_that_are_alike_are_judged_alike(options):
     met, short = check(options, count=400, seed=0)
 
