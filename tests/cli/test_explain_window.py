@@ -43,11 +43,19 @@ def milliseconds(time):
 
 
 @pytest.fixture
-def long_lived(incident, tmp_path):
-    """A recording of 4.x with a year of older files in the log directory of one broker; it was started half a year ago."""
-    root = tmp_path / "recording"
-    copied(incident("benign-rolling-restart-4.x"), root)
-    folder = root / "logs" / "broker-1"
+def recording(incident, tmp_path):
+    """A recording of 4.x whose logs may be altered."""
+    source, root = incident("benign-rolling-restart-4.x"), tmp_path / "recording"
+    copied(source / "logs", root / "logs")
+    for name in ("snapshots", "checks.json"):
+        (root / name).symlink_to(source / name)
+    return root
+
+
+@pytest.fixture
+def long_lived(recording):
+    """The recording with a year of older files in the log directory of one broker; it was started half a year ago."""
+    folder = recording / "logs" / "broker-1"
     for days in range(3, 365, 7):
         time = NOW - dt.timedelta(days=days)
         texts = ["Kafka version: 4.0.0 (x)", "KafkaConfig values: "] if days == 178 else []
@@ -56,7 +64,7 @@ def long_lived(incident, tmp_path):
             (folder / f"server.log.{time:%Y-%m-%d}.gz").write_bytes(gzip.compress(data, 1))
         else:
             (folder / f"server.log.{time:%Y-%m-%d}").write_bytes(data)
-    return root
+    return recording
 
 
 def answer_of(document):
@@ -92,20 +100,18 @@ def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with
 
 
 @pytest.fixture
-def one_file(incident, tmp_path, monkeypatch):
-    """A recording of which one broker's log begins a year before; the broker was started half a year ago, as its log says."""
+def one_file(recording, monkeypatch):
+    """The recording, of which one broker's log begins a year before; the broker was started half a year ago, as its log says."""
     monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 16)
     monkeypatch.setattr(log_spans, "END_LENGTH", 1 << 12)
     monkeypatch.setattr(log_spans, "START_LENGTH", 1 << 12)
-    root = tmp_path / "recording"
-    copied(incident("benign-rolling-restart-4.x"), root)
-    path = root / "logs" / "broker-1" / "server.log"
+    path = recording / "logs" / "broker-1" / "server.log"
     days = []
     for number in range(364, 2, -7):
         texts = ["Kafka version: 4.0.0 (x)", "KafkaConfig values: "] if number == 182 else []
         days.append(day_of_lines(NOW - dt.timedelta(days=number), *texts, count=500))
     path.write_bytes(b"".join(days) + path.read_bytes())
-    return root
+    return recording
 
 
 @pytest.mark.slow
