@@ -233,6 +233,7 @@ def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
     for change, words in newer_features(newest):
         message = f"offset {change.when.offset}: {words}"
         yield Problem(input=newest.input, path=change.when.citation.path, message=message)
+    yield from newest.level_problems
 
 
 def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange, str]]":

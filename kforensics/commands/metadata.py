@@ -202,6 +202,7 @@ def _unlisted(inputs: Inputs) -> Iterator[Problem]:
 
 def _problems(history: MetadataHistory) -> Iterator[Problem]:
     yield from history.problems
+    yield from history.level_problems
     for path, damage in history.damage:
         if damage.hides_content:
             yield Problem(input=history.input, path=path, position=damage.span.position, message=_words(damage))

@@ -773,6 +773,24 @@ def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):
     assert inferred["answer"]["state"] == "unknown", "a release that is later than is known may support it"
 
 
+def test_a_level_that_has_no_place_for_the_metadata_ends_every_controller(fixtures, tmp_path, capsys):
+    root = tmp_path / "controller-100"
+    copied(fixtures / "unclean-election" / "controller-100", root)
+    (files,) = find_metadata_logs(find_inputs([root]))
+    history = read_metadata_log(files)
+    (log,) = (root / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    expected = {16: "the online log directories of one or more brokers", 17: ""}
+    for level, beyond in expected.items():
+        record = metadata_record("FeatureLevelRecord", {"name": "metadata.version", "feature_level": level})
+        log.write_bytes(whole + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+        changed = read_metadata_log(files)
+        start = predict(capsys, root, "--kafka", "4.1.0")[0]["starts"][0]
+        assert (changed.beyond_level(), len(changed.level_problems)) == (beyond, bool(beyond))
+        assert (start["exception"] == "UnwritableMetadataException") is bool(beyond)
+        assert beyond in start["reason"]
+
+
 def test_a_metadata_log_is_read_whole_after_a_clean_stop_too(node, capsys):
     log = node / "data-0" / "__cluster_metadata-0" / LOG
     data = bytearray(log.read_bytes())

@@ -54,6 +54,7 @@ from kforensics.protocol.loading.node import (
     is_migrating,
     refuse_features,
     refuse_identity,
+    refuse_kraft_version,
     refuse_level,
     refuse_migration,
     refuse_registration,
@@ -681,6 +682,15 @@ class NodeStarter:
             return self._metadata.refusal
         quorum = self._around.quorum
         history = self._around.history
+        own = [one for one in self._around.histories if one.node_id == node.node_id] or [
+            one for one in (history,) if one
+        ]
+        for one in own:
+            refusal = refusal or refuse_kraft_version(
+                one.kraft_version, version, is_controller=self._is_controller, has_voters=bool(one.voter_directories)
+            )
+        if refusal is not None:
+            return refusal
         has_no_voter = history is not None and history.has_no_voter
         is_stuck = bool(self._around.voters_down) or has_no_voter or (quorum is not None and quorum.is_stuck)
         if is_stuck and self._directories:
@@ -696,6 +706,10 @@ class NodeStarter:
             for one in (Absent.UNKNOWN if opened is None else opened.snapshot_level, self._around.level)
         )
         refusal = next((one for one in refused if one is not None), None)
+        beyond = history.beyond_level() if history is not None and self._is_controller and version >= (3, 4) else ""
+        if refusal is None and history is not None and beyond:
+            words = f"Metadata has been lost because the following could not be represented in metadata.version {history.metadata_version}: {beyond} (__cluster_metadata-0)"
+            refusal = Refusal("UnwritableMetadataException", words)
         if refusal is None and self._around.state is not None:
             known = self._around.state.features.items()
             features = {name: level for name, level in known if name != METADATA_VERSION}

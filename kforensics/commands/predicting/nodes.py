@@ -44,6 +44,7 @@ from kforensics.protocol.loading.versions import (
     loading_rules,
 )
 from kforensics.protocol.versions import (
+    NEWEST_FEATURE_LEVELS,
     NEWEST_KNOWN,
     NEWEST_LEVEL,
     KafkaVersion,
@@ -486,6 +487,8 @@ def _newer(
         yield f"its log names Kafka {logged}, which is newer than {NEWEST_KNOWN.major}.{NEWEST_KNOWN.minor}, which kforensics knows"
     if history is not None:
         yield from (words for _, words in newer_features(history))
+        if history.kraft_version > NEWEST_FEATURE_LEVELS["kraft.version"]:
+            yield newer_than_known("kraft.version", history.kraft_version, NEWEST_FEATURE_LEVELS["kraft.version"])
     yield from _newer_records(history)
     supported = 0 if history is None else history.newest_level_of(node_id)
     if supported > NEWEST_LEVEL:

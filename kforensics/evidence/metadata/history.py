@@ -1,7 +1,7 @@
 """Every state that a metadata log leads to, and the questions that can be asked of them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
@@ -52,6 +52,8 @@ class MetadataHistory:
     partitions: PartitionHistories
     """The histories by topic id and partition."""
     brokers: Mapping[int, Sequence[BrokerState]]
+    cordoning: Collection[int]
+    """Brokers that say which of their directories are cordoned, be it none (4.3)."""
     controllers: Mapping[int, Sequence[ControllerState]]
     configs: Sequence[ConfigChange]
     features: Sequence[FeatureChange]
@@ -77,6 +79,8 @@ class MetadataHistory:
     problems: tuple[Problem, ...]
     has_no_voter: bool = False
     """The newest record of the voters names none (KIP-853): no controller is elected."""
+    kraft_version: int = -1
+    """The highest kraft.version that a control record gives (KIP-853, 3.9); -1 where none does."""
     is_log_known: bool = True
     """All of its segments could be read: else where it ends is unknown."""
     migration: int = 0
@@ -128,6 +132,35 @@ class MetadataHistory:
         """The newest feature level of the metadata; not written before 3.3."""
         levels = [one.level for one in self.features if one.name == METADATA_VERSION]
         return levels[-1] if levels else Absent.NOT_WRITTEN
+
+    def beyond_level(self) -> str:
+        """Return what the registrations say that their own metadata.version has no place for: no controller loads them (`BrokerRegistration.toRecord`, `ClusterImage.write`, 3.4); empty where they say nothing more."""
+        level = self.metadata_version
+        brokers = [one[-1] for one in self.brokers.values() if one[-1].is_registered]
+        said = {
+            "the inControlledShutdown state of one or more brokers": (
+                7,
+                any(one.is_in_controlled_shutdown for one in brokers),
+            ),
+            "the isMigratingZkBroker state of one or more brokers": (8, any(one.is_migrating for one in brokers)),
+            "the online log directories of one or more brokers": (17, any(one.log_dirs for one in brokers)),
+            "the cordoned log directories of one or more brokers": (
+                30,
+                any(one.broker_id in self.cordoning for one in brokers),
+            ),
+            "controller registration data": (15, any(one[-1].is_registered for one in self.controllers.values())),
+        }
+        found = (
+            what for what, (least, is_said) in said.items() if is_said and isinstance(level, int) and level < least
+        )
+        return next(found, "")
+
+    @property
+    def level_problems(self) -> tuple[Problem, ...]:
+        """What is beyond the metadata.version, as the report says it."""
+        beyond = self.beyond_level()
+        words = f"metadata.version {self.metadata_version} has no place for {beyond}, and they are in it: no controller starts with it"
+        return (Problem(input=self.input, path=self.directory, message=words),) if beyond else ()
 
     def at(self, offset: int) -> MetadataState:
         """Return the metadata once the records up to and with an offset are applied."""

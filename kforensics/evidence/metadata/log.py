@@ -12,20 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, Span
-from kforensics.errors import EvidenceError, FormatError
+from kforensics.errors import EvidenceError, FormatError, newer_than_known
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, RecordPlaces, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When, newest_log
+from kforensics.evidence.metadata.state import (
+    QuorumChange,
+    SnapshotFile,
+    TopicState,
+    Unread,
+    When,
+    newest_log,
+)
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionRecords, sort_records
-from kforensics.formats.messages.schema import Decoded, Undecoded, not_known, not_understood
+from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
@@ -63,6 +70,7 @@ class _LogReader:
     """As the newest record names them: a leader change, or a change of the voters alone (KIP-853)."""
     voter_directories: dict[int, str] = field(default_factory=dict)
     """The directory id of each voter by the newest record or snapshot that names it (KIP-853)."""
+    kraft_version: int = -1
     directories_from: int = -1
     """The offset of that record, or that the snapshot covers last."""
     damage: list[tuple[str, Damage]] = field(default_factory=list)
@@ -107,6 +115,7 @@ class _LogReader:
             topic_ids=_ids_by_name(replay.topics.values()),
             partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
             brokers=replay.brokers,
+            cordoning=replay.cordoning,
             controllers=replay.controllers,
             configs=replay.configs,
             features=replay.features,
@@ -116,6 +125,7 @@ class _LogReader:
             current_voters=self._voters,
             voter_directories=self.voter_directories,
             has_no_voter=self.directories_from >= 0 and not self.voter_directories,
+            kraft_version=self.kraft_version,
             quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
@@ -277,10 +287,11 @@ class _LogReader:
         if not isinstance(control.value, Decoded):
             return
         fields = control.value.fields
-        if control.type is ControlType.KRAFT_VERSION and fields["k_raft_version"] > _NEWEST_KRAFT_VERSION:
-            self._not_understood(
-                path, offset, not_known("kraft.version", fields["k_raft_version"], _NEWEST_KRAFT_VERSION)
-            )
+        if control.type is ControlType.KRAFT_VERSION:
+            self.kraft_version = max(self.kraft_version, fields["k_raft_version"])
+            if fields["k_raft_version"] > _NEWEST_KRAFT_VERSION:
+                words = newer_than_known("kraft.version", fields["k_raft_version"], _NEWEST_KRAFT_VERSION)
+                self._not_understood(path, offset, Undecoded(words))
         if control.type is ControlType.KRAFT_VOTERS and offset > self.directories_from:
             named = fields["voters"]
             self.voter_directories = {voter["voter_id"]: voter["voter_directory_id"] for voter in named}

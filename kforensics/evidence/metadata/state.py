@@ -163,7 +163,7 @@ class Unread(NamedTuple):
     words: str
     """What it is, and why it is not understood."""
     is_newer: bool
-    """It is of a type, version or field that is newer than known; else it is damaged."""
+    """It is of a type, version or field that is newer than known; else it is damaged, or a level of which it is known what releases make."""
     records: int = 1
 
     @property

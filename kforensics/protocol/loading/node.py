@@ -522,6 +522,28 @@ def refuse_features(
     return None
 
 
+def refuse_kraft_version(level: int, version: KafkaVersion, *, is_controller: bool, has_voters: bool) -> Refusal | None:
+    """Judge the kraft.version of a node's metadata log (`RecordsIterator.decodeControlRecord`, 3.5; `KRaftVersion.fromFeatureLevel`, 3.9).
+
+    Args:
+        level: -1 where no control record gives one.
+        has_voters: the voters are in the log, too.
+    """
+    if level < 0 or version < (3, 5) or (3, 8) <= version < FIRST_WITH_VOTERS_IN_LOG:
+        return None
+    if version < (3, 8):
+        never_serves = "" if is_controller else " The process goes on, and never serves"
+        words = "Unknown control record type UNKNOWN: __cluster_metadata-0 has a kraft.version."
+        return Refusal("IllegalArgumentException", words + never_serves)
+    if level > max(one for _, one in _FEATURE_LEVELS["kraft.version"]):
+        exception = "RuntimeException" if version < FIRST_WITHOUT_ZOOKEEPER else "IllegalArgumentException"
+        return Refusal(exception, f"Unknown KRaft feature level: {level} (kraft.version in __cluster_metadata-0)")
+    if level and is_controller and not has_voters:
+        words = f"The kraft.version is KRAFT_VERSION_{level} but there is no voter set in the log or checkpoint of __cluster_metadata-0"
+        return Refusal("IllegalStateException", words)
+    return None
+
+
 def refuse_registration(
     directories: Iterable[NodeDirectory],
     registered: Mapping[int, Sequence[str]],

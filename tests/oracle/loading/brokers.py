@@ -33,6 +33,7 @@ from tests.oracle.loading.joint_edits import joint_edits
 from tests.oracle.loading.judge import OPEN_MODULES
 from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
 from tests.oracle.loading.odd_edits import odd_edits
+from tests.oracle.loading.rare_edits import rare_edits
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
@@ -317,6 +318,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
         found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     found |= {f"joint: {name}": edit for name, edit in joint_edits(is_kraft=is_kraft).items()}
+    found |= {f"rare: {name}": edit for name, edit in rare_edits(is_kraft=is_kraft).items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
         for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):

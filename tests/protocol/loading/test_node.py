@@ -19,6 +19,7 @@ from kforensics.protocol.loading.node import (
     refuse_bootstrap,
     refuse_features,
     refuse_identity,
+    refuse_kraft_version,
     refuse_level,
     refuse_migration,
     refuse_quorum_state,
@@ -376,6 +377,26 @@ def test_levels_of_other_features_are_held_against_what_the_release_supports(lev
     broker = refuse_features(levels, KafkaVersion(*version), is_controller=False)
     assert broker is not None
     assert broker.exception == "UnsupportedVersionException"
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "exception"),
+    [
+        (-1, (3, 7), None),
+        (7, (3, 3), None),  # batches of control records are passed over
+        (0, (3, 7), "IllegalArgumentException"),
+        (7, (3, 8), None),
+        (1, (3, 9), "IllegalStateException"),
+        (7, (3, 9), "RuntimeException"),
+        (7, (4, 4), "IllegalArgumentException"),
+    ],
+)
+def test_a_kraft_version_without_voters_is_judged_as_the_release_reads_control_records(level, version, exception):
+    found = refuse_kraft_version(level, KafkaVersion(*version), is_controller=True, has_voters=False)
+    assert (found and found.exception) == exception
+    if level == 1:
+        assert refuse_kraft_version(level, KafkaVersion(*version), is_controller=True, has_voters=True) is None
+        assert refuse_kraft_version(level, KafkaVersion(*version), is_controller=False, has_voters=False) is None
 
 
 def test_levels_that_are_not_for_production_may_be_let_in_by_settings():
