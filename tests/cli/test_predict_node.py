@@ -291,12 +291,10 @@ def test_an_empty_meta_properties_ends_the_start(node, capsys):
 def test_an_empty_bootstrap_checkpoint_ends_the_start_and_a_missing_one_does_not(node, capsys):
     path = node / "data-0" / "bootstrap.checkpoint"
     path.write_bytes(b"")
-    document, _ = predict(capsys, node)
-    (start,) = document["starts"]
-    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "RuntimeException", False)
-    assert "bootstrap.checkpoint" in start["reason"]
-    (start,) = predict(capsys, node, "--kafka", "4.4.0")[0]["starts"]
-    assert start["outcome"] == "starts", "since 4.4 it is read where a metadata log begins"
+    for version in ((), ("--kafka", "4.4.0")):
+        (start,) = predict(capsys, node, *version)[0]["starts"]
+        assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "RuntimeException", False)
+        assert "bootstrap.checkpoint" in start["reason"]
 
     path.unlink()
     assert predict(capsys, node)[0]["starts"][0]["outcome"] == "starts"
@@ -789,6 +787,31 @@ def test_a_level_that_has_no_place_for_the_metadata_ends_every_controller(fixtur
         assert (changed.beyond_level(), len(changed.level_problems)) == (beyond, bool(beyond))
         assert (start["exception"] == "UnwritableMetadataException") is bool(beyond)
         assert beyond in start["reason"]
+
+
+@pytest.mark.parametrize(
+    ("place", "bits", "exception"),
+    [
+        (18, 4, None),  # the checksum, which nobody compares
+        (16, 4, None),  # a magic above 2 is read as 2
+        (10, 4, "RuntimeException"),  # a length beyond the end of the file, which ends it
+        (11, 0xFF, "CorruptRecordException"),
+        (22, 4, "KafkaException"),
+        (61, 4, "InvalidRecordException"),
+        (70, 4, "RuntimeException"),
+    ],
+)
+def test_bootstrap_checkpoint_is_read_by_each_start_without_its_checksum(node, capsys, place, bits, exception):
+    record = metadata_record("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 14})
+    data = bytearray(metadata_batch(0, [record]))
+    data[place] = 5 if bits == 0xFF else data[place] ^ bits
+    (node / "data-0" / "bootstrap.checkpoint").write_bytes(data)
+
+    for kafka in ("4.1.0", "4.4.0"):
+        start = predict(capsys, node, "--kafka", kafka)[0]["starts"][0]
+        assert (start["exception"], start["outcome"]) == (exception, "exits" if exception else "starts"), start[
+            "reason"
+        ]
 
 
 def test_a_metadata_log_is_read_whole_after_a_clean_stop_too(node, capsys):

@@ -21,6 +21,8 @@ from kforensics.evidence.replica.loader_reader import DirectoryContent, FoundLog
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
+from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, CRC_COVERED_POSITION
+from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.log.loader_values import Need
 from kforensics.formats.messages.frame import FRAME_VERSION
 from kforensics.formats.messages.metadata import METADATA_TABLES, parse_metadata_record
@@ -48,7 +50,10 @@ _TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 _FIRST_WITH_BOOTSTRAP = KafkaVersion(3, 3)
 _FIRST_WITHOUT_BOOTSTRAP = KafkaVersion(4, 4)
-"""`bootstrap.checkpoint` is no longer written, and read only by the controller that begins an empty metadata log."""
+"""`bootstrap.checkpoint` is no longer written; each start still reads it, and the controller that begins an empty metadata log takes its levels."""
+_MAGIC = BATCH_HEADER.position_of("magic")
+_LEAST_BATCH = 14
+"""The least size of a batch behind its length that Kafka does not take for damage (`LegacyRecord.RECORD_OVERHEAD_V0`)."""
 _FRAME = bytes([FRAME_VERSION])
 _FEATURE_LEVEL = next(key for key, table in METADATA_TABLES.items() if table.name == "FeatureLevelRecord")
 _FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
@@ -146,27 +151,69 @@ def start_metadata_log(
         )
     except EvidenceError as error:
         unread, words, level = None, error.problem, Absent.UNKNOWN
-    is_read = version >= _FIRST_WITH_BOOTSTRAP and (version < _FIRST_WITHOUT_BOOTSTRAP or not opened.log_end_offset)
-    bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version) if is_read else (None, "")
+    bootstrap, unread_bootstrap = None, ""
+    if version >= _FIRST_WITH_BOOTSTRAP:
+        is_applied = version < _FIRST_WITHOUT_BOOTSTRAP or not opened.log_end_offset
+        bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version, is_applied=is_applied)
     opened, refusal = replace(opened, unknown=words or unread_bootstrap), bootstrap or refusal or unread
     epochs = [each.broker_epoch for each in one.log_dirs]
     lost_before = _lost_before(opened, content, epochs)
     return MetadataStart(replace(opened, lost_before=lost_before), refusal or inconsistent, level)
 
 
-def _bootstrap_refusal(one: FoundInput, path: str, version: KafkaVersion) -> tuple[Refusal | None, str]:
-    """Return why `bootstrap.checkpoint` ends the start, and what of it can't be read, in words."""
+def _bootstrap_refusal(
+    one: FoundInput, path: str, version: KafkaVersion, *, is_applied: bool
+) -> tuple[Refusal | None, str]:
+    """Return why `bootstrap.checkpoint` ends the start, and what of it can't be read, in words.
+
+    Args:
+        is_applied: the start takes its levels for those of the cluster, and does not only read them.
+    """
     name = join(path, "bootstrap.checkpoint")
     if "bootstrap.checkpoint" not in {each.name for each in one.listings.of(path).entries}:
         return None, ""
     try:
-        with open_evidence(one.root / name) as file:
-            levels, strange, is_whole = _read_levels(file)
-    except (EvidenceError, FormatError) as error:
-        return None, f"{name}: {error.problem if isinstance(error, EvidenceError) else error}"
-    is_whole &= not strange
-    refusal = refuse_bootstrap(levels, version) if levels or is_whole else None
-    return refusal, "" if is_whole or refusal else f"{name}, which each start reads, is damaged"
+        levels, refusal, strange = _bootstrap_levels(one.read_small(name))
+    except EvidenceError as error:
+        return None, f"{name}: {error.problem}"
+    if refusal is None and not strange and (is_applied or not levels):
+        refusal = refuse_bootstrap(levels, version)
+    return refusal, f"{name}, which each start reads, {strange}" if strange else ""
+
+
+def _bootstrap_levels(data: bytes) -> tuple[list[int], Refusal | None, str]:
+    """Return the levels of metadata.version in `bootstrap.checkpoint` as a start reads them (`BatchFileReader`), what that throws, and what leaves it open, in words.
+
+    It compares no checksum, and a batch that is cut short ends the file.
+    """
+    levels: list[int] = []
+    position = 0
+    while len(data) - position > _MAGIC:
+        size = int.from_bytes(data[position + 8 : position + 12], signed=True)
+        if size < _LEAST_BATCH:
+            words = f"Found record size {size} smaller than minimum record overhead ({_LEAST_BATCH}) in file bootstrap.checkpoint"
+            return levels, Refusal("CorruptRecordException", words), ""
+        batch = data[position : position + 12 + size]
+        if len(batch) < 12 + size:
+            break
+        if size < BATCH_HEADER.length - 12 or not 2 <= batch[_MAGIC] < 128:
+            return levels, None, f"has a batch at byte {position} that is none of a metadata log"
+        try:
+            for record in iter_batch_records(batch, position):
+                message = parse_metadata_record(record.value or b"")
+                if record.is_control:
+                    continue
+                if isinstance(message, Undecoded):
+                    words = f"unable to deserialize record at offset {record.offset} of bootstrap.checkpoint: {message.reason}"
+                    return levels, Refusal("RuntimeException", words), ""
+                if message.fields.get("name") == METADATA_VERSION:
+                    levels.append(message.fields["feature_level"])
+        except FormatError as error:
+            is_compressed = batch[CRC_COVERED_POSITION + 1] & CODEC_MASK
+            exception = "KafkaException" if is_compressed else "InvalidRecordException"
+            return levels, Refusal(exception, f"bootstrap.checkpoint: {error}"), ""
+        position += len(batch)
+    return levels, None, ""
 
 
 def _read_levels(file: EvidenceFile) -> tuple[list[int], str, bool]:

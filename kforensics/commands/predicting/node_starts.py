@@ -93,6 +93,7 @@ _OF_IMAGE = {
     f"PartitionChangeRecord{OF_NO_TOPIC}": "NullPointerException",
     "BrokerRegistrationChangeRecord": "IllegalStateException",
     "FenceBrokerRecord": "IllegalStateException",
+    "RegisterBrokerRecord": "IllegalStateException",
     "UnfenceBrokerRecord": "IllegalStateException",
 }
 """What the loader of the metadata throws on a record that fits nothing (`TopicsDelta`, `ClusterDelta`), which a combined node has before its controller does."""
@@ -697,7 +698,8 @@ class NodeStarter:
             return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         if version >= FIRST_WITH_VOTERS_IN_LOG and (misfit := self._misfit()) is not None:
-            by_image = "" if self._is_controller_alone else _OF_IMAGE.get(misfit[0], "")
+            is_by_both = misfit[0] == "RegisterBrokerRecord"
+            by_image = _OF_IMAGE.get(misfit[0], "") if is_by_both or not self._is_controller_alone else ""
             return Refusal(by_image or "RuntimeException", misfit[1])
         # A broker alone passes over a level in its snapshot that it does not know.
         opened = self._metadata if self._is_controller else None

@@ -217,12 +217,18 @@ class MetadataReplay:
             newest_metadata_version=_newest_metadata_version(fields),
             is_migrating=fields.get("is_migrating_zk_broker", False),
         )
+        is_taken = not when.from_snapshot and any(
+            one[-1].is_registered
+            and one[-1].broker_id != state.broker_id
+            and not {*one[-1].log_dirs}.isdisjoint(state.log_dirs)
+            for one in (self.brokers.values() if state.log_dirs else ())
+        )
         is_cordoning = fields.get("cordoned_log_dirs") is not None
         (self.cordoning.add if is_cordoning else self.cordoning.discard)(state.broker_id)
         history = self.brokers.setdefault(state.broker_id, [])
         if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):
             history.append(state)
-        return True
+        return not is_taken  # no controller writes a directory of another broker
 
     def _change_broker(self, broker_id: int, epoch: int, when: When, **changes: Any) -> bool:
         """Change a registration, and return whether it is there, of this epoch."""

@@ -361,7 +361,7 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     yield from _of_starts(found)
     yield from _of_retention(found)
     yield from _of_zookeeper(found)
-    yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
+    yield "Whether another process holds a log directory's lock or runs under the same id, and whether the disk has room: files do not say it."
     yield from _gone_before(found)
     yield from _of_strays(found)
     yield from _gone_directories(found)

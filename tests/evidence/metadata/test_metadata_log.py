@@ -336,6 +336,24 @@ def test_brokers(tmp_path: Path) -> None:
     assert [name for name, _ in history.unapplied] == ["FenceBrokerRecord"]
 
 
+def test_a_directory_of_another_broker_and_what_a_level_has_no_place_for(tmp_path: Path) -> None:
+    def registered(broker: int, **fields: object) -> tuple[str, dict[str, object]]:
+        return "RegisterBrokerRecord", {"broker_id": broker, "broker_epoch": broker, **fields}
+
+    history = history_of(
+        tmp_path,
+        batch(0, ("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 29})),
+        batch(1, registered(1, log_dirs=(TOPIC_ID,))),
+        batch(2, ("UnregisterBrokerRecord", {"broker_id": 1, "broker_epoch": 1})),
+        batch(3, registered(2, log_dirs=(TOPIC_ID,))),
+        batch(4, registered(3, log_dirs=(TOPIC_ID,))),
+        batch(5, ("BrokerRegistrationChangeRecord", {"broker_id": 3, "broker_epoch": 3, "cordoned_log_dirs": ()})),
+    )
+
+    assert [(name, when.offset) for name, when in history.unapplied] == [("RegisterBrokerRecord", 4)]
+    assert history.beyond_level() == "the cordoned log directories of one or more brokers"
+
+
 def test_configurations_and_features(tmp_path: Path) -> None:
     config = {"resource_type": 2, "resource_name": "t", "name": "retention.ms"}
     history = history_of(

@@ -124,9 +124,11 @@ def _of_checkpoints() -> Mapping[str, Edit]:
         "an epoch file of a negative offset": "0\n1\n0 -5\n",
         "an epoch file of no rows": "0\n0\n",
     }
-    return found | {
-        name: _on(lambda place, text=text: write_text(place / EPOCH_FILE, text)) for name, text in epochs.items()
-    }  # type: ignore[misc]
+    return found | {name: _epochs(text) for name, text in epochs.items()}
+
+
+def _epochs(text: str) -> Edit:
+    return _on(lambda place: write_text(place / EPOCH_FILE, text))
 
 
 def _written(name: str, text: str) -> Edit:
@@ -144,7 +146,12 @@ def _of_three() -> Mapping[str, Edit]:
 
     flipped, no_index = _on(lambda place: flip(place / _LOG, 0.5)), _on(lambda place: (place / _INDEX).unlink())
     malformed, above = "0\n3\norders0 0 5\n", "0\n2\norders0 0 900\norders1 0 900\n"
-    no_snapshot = _on(lambda place: [one.unlink() for one in place.glob("*.snapshot")])
+
+    def without_snapshots(place: Path) -> None:
+        for one in place.glob("*.snapshot"):
+            one.unlink()
+
+    no_snapshot = _on(without_snapshots)
     lost_found: Edit = lambda node: (node.log_dirs[1] / "lost+found").mkdir()  # noqa: E731
 
     def future(node: "Node") -> None:
@@ -597,6 +604,10 @@ def _of_quorum() -> Mapping[str, Edit]:
     def empty_segment(node: "Node") -> None:
         (quorum_of(node) / f"{history_of_node(node).end_offset:020d}.log").touch()
 
+    def without_snapshots(node: "Node") -> None:
+        for one in quorum_of(node).glob("*.checkpoint"):
+            one.unlink()
+
     places = {"offset": 3, "length": 10, "magic": 16, "checksum": 18, "attributes": 22, "records": 70}
     return {
         "two segments of the metadata log": split(0.5, 0),
@@ -626,7 +637,7 @@ def _of_quorum() -> Mapping[str, Edit]:
         "the newest snapshot twice in its file": of_newest(lambda data: data * 2),
         "three: no quorum-state, no snapshots, another cluster.id": _all(
             lambda node: (quorum_of(node) / "quorum-state").unlink(),
-            lambda node: [one.unlink() for one in quorum_of(node).glob("*.checkpoint")],  # type: ignore[arg-type, return-value]
+            without_snapshots,
             lambda node: set_meta(node, "cluster.id", OTHER_ID, places=(0, 1)),
         ),
         "three: the metadata log cut short, no epoch file, a later quorum-state": _all(
