@@ -24,7 +24,7 @@ from kforensics.evidence.metadata.state import ConfigChange, MetadataState, newe
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
-from kforensics.protocol.loading.node import Assignment
+from kforensics.protocol.loading.node import Assignment, is_migrating
 from kforensics.protocol.retention import NO_LIMIT, RetentionPeriod, RetentionPolicy, RetentionTimes
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.source.naming import FileKind
@@ -78,6 +78,12 @@ class Surroundings:
         return {
             key: Assignment(tuple(one.replicas), tuple(one.directories)) for key, one in self.state.partitions.items()
         }
+
+    @property
+    def controllers_migrate(self) -> bool | None:
+        """Whether the settings of the controllers take part in a migration from ZooKeeper; none where they are not known, or differ."""
+        enabled = {is_migrating(one) for one in self.properties if "controller" in one.get("process.roles", "")}
+        return enabled.pop() if len(enabled) == 1 else None
 
     def has_no_replica(self, broker: int | Absent) -> bool:
         """Whether the metadata of a voter assigns no partition to a broker: that its disk holds no log is as it should be."""

@@ -56,7 +56,7 @@ from kforensics.findings.rules.upkeep import empty_coordinator_finding
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import loads_without_end
-from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate, is_migrating, migration_words
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate, migration_words
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.protocol.versions import parse_version
@@ -476,11 +476,9 @@ class _Nodes:
         return tuple(out)
 
     def _migration(self, kafka: str) -> str:
-        of_controllers = (one for one in self._around.properties if "controller" in one.get("process.roles", ""))
-        enabled = {*map(is_migrating, of_controllers)}
         state = self._around.history.migration if self._around.history is not None else 0
         version = parse_version(kafka.partition(" ")[0])
-        return migration_words(state, version, is_enabled=enabled.pop() if len(enabled) == 1 else None)
+        return migration_words(state, version, is_enabled=self._around.controllers_migrate)
 
     def cluster(
         self,

@@ -393,7 +393,7 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     first, second, settings = tmp_path / "data-0", tmp_path / "data-1", tmp_path / "server.properties"
     (first / "orders-0").mkdir(parents=True)
     (first / "orders-0" / LOG).touch()
-    (first / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (first / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAw\n")
     (first / ".kafka_cleanshutdown").touch()
     second.mkdir()
     settings.write_text(f"broker.id=1\nlog.dirs={first},{second}\n")
@@ -422,7 +422,7 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     migrated.write_text(f"process.roles=broker\nlog.dirs={first}\n")
     assert run(["predict", str(first), str(settings), "--kafka", "4.1.0"]) == 1
     assert "starts at all" not in capsys.readouterr().out
-    assert run(["predict", str(first), str(migrated.parent), "--kafka", "3.6.2"]) == 3
+    assert run(["predict", str(first), str(migrated.parent), "--kafka", "3.6.2", "-v"]) == 3
     assert "and its server.properties of a node without" in " ".join(capsys.readouterr().out.split())
     assert run(["predict", str(first), str(settings), str(migrated.parent), "--kafka", "4.1.0"]) == 3
     assert "Give the server.properties that it will be started with" in " ".join(capsys.readouterr().out.split())

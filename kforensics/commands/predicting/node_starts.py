@@ -64,6 +64,7 @@ from kforensics.protocol.loading.node import (
     refuse_values,
     refuse_without_controller,
     unclean_for_controller,
+    with_zookeeper_words,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.versions import AskedVersion
@@ -430,12 +431,18 @@ class NodeStarter:
         node_id, quorum = self._node.node_id, self._around.quorum
         if self._metadata is not None and self._metadata.load.unknown:
             yield self._metadata.load.unknown
-        if self._node.is_not_migrated(self._asked):
+        if self._node.is_not_migrated(self._asked) and self._around.state is None:
             yield "its log directories are of a broker with ZooKeeper, and it is started without"
         broker = self._around.state.brokers.get(node_id) if self._around.state and isinstance(node_id, int) else None
         may_go_back = self._node.is_kraft and self._node.configured is None and self._asked < FIRST_WITHOUT_ZOOKEEPER
         if broker is not None and broker.is_migrating and may_go_back:
             yield HALF_MIGRATED
+        if not self._node.is_kraft and self._around.history is not None and self._node.configured is not None:
+            enabled, controllers = is_migrating(self._known.in_file), self._around.controllers_migrate
+            state = self._around.history.migration
+            yield from filter(
+                None, (with_zookeeper_words(state, is_migrating=enabled, controllers_migrate=controllers),)
+            )
         if (elected := self._migration_refusal()) is not None:
             # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
             yield f"it exits once it is elected: {elected.reason}"

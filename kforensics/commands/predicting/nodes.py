@@ -120,7 +120,8 @@ class Node:
     def is_of_zookeeper(self) -> bool:
         """Whether its `meta.properties` is of version 0 and it has no metadata log: of a broker with ZooKeeper."""
         metas = (log_dir.meta for one in self.inputs for log_dir in one.log_dirs)
-        return not self.is_kraft and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
+        has_log = any(log_dir.is_metadata_dir for _, _, log_dir in self.log_dirs())
+        return not has_log and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
 
     def is_not_migrated(self, version: KafkaVersion) -> bool:
         """Whether log directories of a broker with ZooKeeper are started without it, by the version or by the settings."""
@@ -280,9 +281,7 @@ def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[Configur
     if settings is not None:
         ids.append(settings.node_id)
     node_id = next((known for known in ids if not isinstance(known, Absent)), Absent.UNKNOWN)
-    is_kraft = runs_without_zookeeper(members)
-    if settings is not None and all(log_dir.meta is Absent.NOT_WRITTEN for one in members for log_dir in one.log_dirs):
-        is_kraft = is_kraft or settings.has_roles
+    is_kraft = runs_without_zookeeper(members) or (settings is not None and settings.has_roles)
     if settings is not None and settings.has_zookeeper and not settings.has_roles:
         is_kraft = False  # a copy of the metadata log is there while it migrates, and is deleted by the next start
     return Node(tuple(group), node_id, is_kraft, settings, frozenset(left_out))

@@ -235,7 +235,7 @@ def _not_starting(found: PredictedCluster, version: str) -> str:
     if not first.loads_logs:
         return f"{node} does not start with {version}, and loads no log: {first.exception}."
     strays = [log for log in found.logs if log.node == first.input and log.fate is Fate.STRAY]
-    if first.exception == UNREGISTERED and strays:
+    if first.exception in UNREGISTERED and strays:
         return f"{node} does not start with {version}, and renames {counted(len(strays), 'log')} to -stray: {first.exception}."
     later = [start for start in found.starts if start.input == first.input and start.number > first.number]
     again = ""

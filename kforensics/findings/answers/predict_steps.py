@@ -170,7 +170,7 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
         elif refusal.is_of_quorum or (found.quorum is not None and found.quorum.is_stuck):
             continue  # what is to be mended is said of the quorum, or of its controllers
-        elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
+        elif start.exception in UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
             yield f"{_first_step(found, start.input, refusal)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     yield from _records_kept(found)
 

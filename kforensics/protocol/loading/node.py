@@ -42,7 +42,7 @@ _FEATURE_LEVELS: Mapping[str, tuple[tuple[KafkaVersion, int], ...]] = {
     "transaction.version": ((KafkaVersion(4, 0), 2),),
 }
 """The newest level of each other feature that nodes support, with the release that brought it (`QuorumFeatures` of 3.3 to 4.4)."""
-UNREGISTERED = "InvalidRegistrationException"
+UNREGISTERED = frozenset({"InvalidRegistrationException", "BrokerIdNotRegisteredException"})
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
 _NOT_MET = "requirement failed: "
 _FIRST_THAT_TAKES_A_DIRECTORY_TWICE = KafkaVersion(4, 4)
@@ -337,6 +337,25 @@ def migration_words(state: int, version: KafkaVersion, *, is_enabled: bool | Non
     return f"{unless}{'t' if unless else 'T'}he controller that leads completes the migration from ZooKeeper, to which there is no way back then."
 
 
+def with_zookeeper_words(state: int, *, is_migrating: bool, controllers_migrate: bool | None) -> str:
+    """Return what leaves it open by which metadata a broker runs that is started with ZooKeeper while there is a metadata log (`ClusterControlManager.registerBroker`, 3.4 to 3.9); empty where nothing does.
+
+    Args:
+        state: of the migration: 3 complete.
+        controllers_migrate: None where their settings are not known.
+    """
+    if is_migrating and (controllers_migrate is False or (state == 3 and controllers_migrate is None)):
+        unless = (
+            ""
+            if controllers_migrate is False
+            else "unless zookeeper.metadata.migration.enable is true in their settings "
+        )
+        return f"{unless}the controllers register no broker with ZooKeeper (BrokerIdNotRegisteredException), and it runs by what ZooKeeper has, which gets no metadata any more"
+    if state == 3 and not is_migrating:
+        return "by the metadata the migration from ZooKeeper is complete, and it is started by what ZooKeeper had then"
+    return ""
+
+
 _FIRST_LEVEL_THAT_MIGRATES = 8
 """That of 3.4-IV0."""
 
@@ -563,7 +582,7 @@ def refuse_registration(
         for other, ids in registered.items():
             if other != node_id and one.directory_id in ids:
                 words = f"Broker {other} is already registered with directory {one.directory_id} ({_place(one)})"
-                return Refusal(UNREGISTERED, words)
+                return Refusal("InvalidRegistrationException", words)
     return None
 
 

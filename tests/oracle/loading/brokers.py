@@ -668,7 +668,9 @@ def _edited(
 
 def _is_named(exception: str, console: str) -> bool:
     # Of one that has taken a directory offline only the cause is logged, and of a registration that is refused the error's name.
-    shown = {"KafkaStorageException": "LogDirFailureChannel", UNREGISTERED: "INVALID_REGISTRATION"}
+    shown = {"KafkaStorageException": "LogDirFailureChannel"}
+    for one in UNREGISTERED:
+        shown[one] = re.sub("(?<=[a-z])(?=[A-Z])", "_", one.removesuffix("Exception")).upper()
     return exception in console or shown.get(exception, exception) in console
 
 

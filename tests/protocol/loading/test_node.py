@@ -27,6 +27,7 @@ from kforensics.protocol.loading.node import (
     refuse_roles,
     refuse_without_controller,
     unclean_for_controller,
+    with_zookeeper_words,
 )
 from kforensics.protocol.versions import KafkaVersion
 
@@ -397,6 +398,24 @@ def test_a_kraft_version_without_voters_is_judged_as_the_release_reads_control_r
     if level == 1:
         assert refuse_kraft_version(level, KafkaVersion(*version), is_controller=True, has_voters=True) is None
         assert refuse_kraft_version(level, KafkaVersion(*version), is_controller=False, has_voters=False) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "is_migrating", "controllers_migrate", "words"),
+    [
+        (1, False, None, ""),  # what ZooKeeper has is all that there is
+        (3, False, None, "by the metadata"),
+        (1, True, True, ""),
+        (1, True, None, ""),
+        (1, True, False, "the controllers register"),
+        (3, True, True, ""),
+        (3, True, None, "unless"),
+    ],
+)
+def test_a_broker_with_zookeeper_beside_a_metadata_log(state, is_migrating, controllers_migrate, words):
+    found = with_zookeeper_words(state, is_migrating=is_migrating, controllers_migrate=controllers_migrate)
+    assert found.startswith(words)
+    assert bool(found) is bool(words)
 
 
 def test_levels_that_are_not_for_production_may_be_let_in_by_settings():
