@@ -5,7 +5,7 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -664,11 +664,12 @@ _FIRST = (0, 8)
 
 
 class _Number(NamedTuple):
-    """A setting that is a whole number, from which version on, and its least values with the versions that brought them; each is above the one before."""
+    """A setting that is a whole number, from which version on, its largest value, and its least values with the versions that brought them; each is above the one before."""
 
     bits: int
     leasts: tuple[tuple[tuple[int, int], int], ...] = ()
     since: tuple[int, int] = _FIRST
+    most: int | None = None
 
 
 _NUMBERS: Mapping[str, _Number] = {
@@ -740,7 +741,9 @@ def _problem(value: str, kind: _Number, version: KafkaVersion) -> str:
     if number is None:
         return f"Not a number of type {'INT' if kind.bits == 32 else 'LONG'}"
     least = max((one for since, one in kind.leasts if version >= since), default=None)
-    return f"Value must be at least {least}" if least is not None and number < least else ""
+    if least is not None and number < least:
+        return f"Value must be at least {least}"
+    return f"Value must be no more than {kind.most}" if kind.most is not None and number > kind.most else ""
 
 
 def _number(value: str, bits: int) -> int | None:
@@ -773,8 +776,59 @@ _TOPIC_NUMBERS: Mapping[str, _Number] = {
     "min.insync.replicas": _Number(32, ((_FIRST, 1),)),
     "local.retention.ms": _Number(64, (((3, 6), -2),), since=(3, 6)),
     "local.retention.bytes": _Number(64, (((3, 6), -2),), since=(3, 6)),
+    "message.timestamp.after.max.ms": _Number(64, ((_FIRST, 0),), since=(3, 6)),
+    "message.timestamp.before.max.ms": _Number(64, ((_FIRST, 0),), since=(3, 6)),
+    "compression.lz4.level": _Number(32, ((_FIRST, 1),), since=(3, 8), most=17),
+    "compression.zstd.level": _Number(32, ((_FIRST, -131_072),), since=(3, 8), most=22),
+    "max.decompressed.message.bytes": _Number(32, ((_FIRST, 1),), since=(4, 4), most=2_147_483_639),
+    "remote.copy.lag.bytes": _Number(64, ((_FIRST, -1),), since=(4, 4)),
+    "remote.copy.lag.ms": _Number(64, ((_FIRST, -1),), since=(4, 4)),
 }
 """Whole numbers among the settings of topics (`LogConfig`, 3.3 to 4.4)."""
+
+
+class _Text(NamedTuple):
+    """A setting of topics that is no whole number: what it has to be, in words, and from which version on it is known."""
+
+    takes: Callable[[str], object]
+    problem: str
+    since: tuple[int, int] = _FIRST
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return not (float(text) < 0 or float(text) > 1)
+    except ValueError:
+        return False
+
+
+_BOOLEAN = _Text(re.compile("true|false", re.IGNORECASE).fullmatch, "Expected value to be either true or false")
+_REPLICAS = _Text(
+    re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII).fullmatch,
+    "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+)
+_TOPIC_TEXTS: Mapping[str, _Text] = {
+    "compression.type": _Text(
+        re.compile("uncompressed|zstd|lz4|snappy|gzip|producer").fullmatch,
+        "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
+    ),
+    "compression.gzip.level": _Text(
+        re.compile(r"-1|\+?0*[1-9]").fullmatch, "Value must be between 1 and 9 or equal to -1", (3, 8)
+    ),
+    "message.timestamp.type": _Text(
+        re.compile("CreateTime|LogAppendTime").fullmatch, "String must be one of: CreateTime, LogAppendTime"
+    ),
+    "min.cleanable.dirty.ratio": _Text(_is_share, "Value must be a number from 0 to 1"),
+    "leader.replication.throttled.replicas": _REPLICAS,
+    "follower.replication.throttled.replicas": _REPLICAS,
+    "unclean.leader.election.enable": _BOOLEAN,
+    "preallocate": _BOOLEAN,
+    "remote.storage.enable": _BOOLEAN._replace(since=(3, 6)),
+    "remote.log.copy.disable": _BOOLEAN._replace(since=(3, 9)),
+    "remote.log.delete.on.disable": _BOOLEAN._replace(since=(3, 9)),
+    "errors.deadletterqueue.group.enable": _BOOLEAN._replace(since=(4, 4)),
+}
+"""The other settings of topics, but policies (`LogConfig`, 3.3 to 4.4)."""
 
 
 def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
@@ -785,6 +839,8 @@ def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping
             kind, problem = _TOPIC_NUMBERS.get(name), ""
             if kind is not None and version >= kind.since:
                 problem = _problem(value.strip(), kind, version)
+            elif (text := _TOPIC_TEXTS.get(name)) is not None and version >= text.since:
+                problem = "" if text.takes(value.strip()) else text.problem
             elif name == "cleanup.policy" and not {one.strip() for one in value.split(",")} - {""} <= _POLICIES:
                 problem = "String must be one of: compact, delete"
             if problem:

@@ -25,6 +25,7 @@ from kforensics.protocol.loading.node import (
     refuse_quorum_state,
     refuse_registration,
     refuse_roles,
+    refuse_topic_settings,
     refuse_without_controller,
     unclean_for_controller,
     with_zookeeper_words,
@@ -416,6 +417,30 @@ def test_a_broker_with_zookeeper_beside_a_metadata_log(state, is_migrating, cont
     found = with_zookeeper_words(state, is_migrating=is_migrating, controllers_migrate=controllers_migrate)
     assert found.startswith(words)
     assert bool(found) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "since", "right", "wrong"),
+    [
+        ("unclean.leader.election.enable", (3, 3), ("true", "False", " true "), ("maybe", "1", "")),
+        ("min.cleanable.dirty.ratio", (3, 3), ("0", "0.5", "1.0", "1e-3"), ("7", "-0.1", "half", "1.01")),
+        ("compression.type", (3, 3), ("zstd", "producer"), ("rar", "ZSTD")),
+        ("compression.gzip.level", (3, 8), ("-1", "9"), ("0", "10", "99")),
+        ("compression.zstd.level", (3, 8), ("22", "-131072"), ("23",)),
+        ("message.timestamp.type", (3, 3), ("CreateTime",), ("never",)),
+        ("message.timestamp.before.max.ms", (3, 6), ("0",), ("-1",)),
+        ("preallocate", (3, 3), ("TRUE",), ("1",)),
+        ("leader.replication.throttled.replicas", (3, 3), ("*", "", "0:1,1:2", "0:1, 1:2"), ("1-2-3", "0:1,*")),
+        ("remote.copy.lag.ms", (4, 4), ("-1",), ("-2",)),
+    ],
+)
+def test_settings_of_topics_are_what_each_has_to_be(name, since, right, wrong):
+    for value in (*right, *wrong):
+        found = refuse_topic_settings(KafkaVersion(*since), {"orders": {name: value}})
+        assert (found and found.exception) == ("ConfigException" if value in wrong else None), value
+    if since > (3, 3):
+        before = KafkaVersion(since[0], since[1] - 1)
+        assert refuse_topic_settings(before, {"orders": {name: wrong[0]}}) is None, "nobody knows it before"
 
 
 def test_levels_that_are_not_for_production_may_be_let_in_by_settings():
