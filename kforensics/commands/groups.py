@@ -164,7 +164,7 @@ class _Played(NamedTuple):
     """The largest of those that were asked for."""
     setback_count: int
     gone: list[Change]
-    """What became of the positions that the newest earlier copy has and that are in force no more."""
+    """What became of positions that are in force no more: of those that the newest earlier copy has, of the groups that were asked for, and of those that were set back."""
 
 
 def _wants(request: Ask, key: CommitKey) -> bool:
@@ -192,6 +192,12 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
                 setbacks.append(change)
                 if len(setbacks) > 2 * MOST_SETBACKS:
                     setbacks = _largest(setbacks)
+        noted, told = {one.key for one in gone}, {one.key for one in setbacks}
+        gone += [
+            one.removal
+            for key, one in replay.former.items()
+            if key not in noted and (key.group in request.groups or key in told) and not one.removal.is_lost
+        ]
         unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()

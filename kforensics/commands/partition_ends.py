@@ -64,7 +64,10 @@ class PartitionEnds:
         if isinstance(key.topic, str):
             partition = TopicPartition(key.topic, key.partition)
             ends = self._known.get(partition) or self._known.setdefault(partition, self._find(partition))
-        goes_on_at, had_others = (Absent.NOT_APPLICABLE, False) if share is not None else self._checked(ends, position)
+        goes_on_at, had_others = (
+            (Absent.NOT_APPLICABLE, False) if share is not None else self._checked(key, ends, position)
+        )
+        recreated_ms, removed_ms = (None, None) if share is not None else self._topic_since(key, position)
         return GroupPosition(
             topic=key.topic,
             partition=key.partition,
@@ -78,7 +81,22 @@ class PartitionEnds:
             removal=None if ends.start is None else ends.start.removal(position.offset),
             goes_on_at=goes_on_at,
             had_others=had_others,
+            recreated_ms=recreated_ms,
+            removed_ms=removed_ms,
         )
+
+    def _topic_since(self, key: CommitKey, position: Position) -> tuple[int | None, int | None]:
+        """Return when the topic of now was created, where that was after a commit, else when it was deleted, where none of its name is left."""
+        history = self._given.history
+        named = history.topics_named(key.topic) if history is not None and isinstance(key.topic, str) else ()
+        there = [one for one in named if self._at is None or one.created.timestamp_ms <= self._at]
+        if not there:
+            return None, None
+        removed, created = there[-1].removed, there[-1].created
+        if not isinstance(removed, Absent) and (self._at is None or removed.timestamp_ms <= self._at):
+            return None, removed.timestamp_ms
+        is_later = not created.from_snapshot and created.timestamp_ms > position.committed_ms >= 0
+        return (created.timestamp_ms if is_later else None), None
 
     def _find(self, partition: TopicPartition) -> _Ends:
         if self._at is not None:
@@ -162,10 +180,23 @@ class PartitionEnds:
     def _moves(self) -> dict[TopicPartition, list[LogStartMove]]:
         return log_start_moves(self._given.cluster.events)
 
-    def _checked(self, ends: _Ends, position: Position) -> tuple[int | Absent, bool]:
+    def _checked(self, key: CommitKey, ends: _Ends, position: Position) -> tuple[int | Absent, bool]:
         """Return where a consumer goes on whose position's leader epoch every log that may lead contradicts, and whether the records in front of it are younger than the commit."""
-        if position.leader_epoch < 0 or not ends.logs:
+        if not ends.logs:
             return Absent.NOT_APPLICABLE, False
+        if position.leader_epoch < 0:
+            states = self._given.leaderships(TopicPartition(str(key.topic), key.partition))
+            # A producer's clock may run ahead: the epoch must have begun since, too.
+            before = (
+                one.leader_epoch
+                for one in states
+                if isinstance(one.time_ms, int) and one.time_ms <= position.committed_ms
+            )
+            epoch = max(before, default=-1)
+            is_over = epoch < 0 or epoch == max(one.leader_epoch for one in states)
+            return Absent.NOT_APPLICABLE, not is_over and all(
+                _is_younger(log.place, position, epoch) for log in ends.logs
+            )
         found: list[int | Absent] = []
         for log in ends.logs:
             epochs = _epochs(log.place)
@@ -177,7 +208,7 @@ class PartitionEnds:
             return Absent.NOT_APPLICABLE, False
         known = [one for one in found if isinstance(one, int)]
         goes_on_at = max(known) if len(known) == len(found) else Absent.UNKNOWN
-        return goes_on_at, all(_is_younger(log.place, position) for log in ends.logs)
+        return goes_on_at, all(_is_younger(log.place, position, position.leader_epoch) for log in ends.logs)
 
 
 def _epochs(place: PartitionPlace) -> Epochs:
@@ -189,14 +220,14 @@ def _epochs(place: PartitionPlace) -> Epochs:
     return () if isinstance(found, LoadFailure) else tuple(cast("Epochs", found))
 
 
-def _is_younger(place: PartitionPlace, position: Position) -> bool:
-    """Whether a log has records in front of a position that were written after it was committed, in a later leader epoch."""
+def _is_younger(place: PartitionPlace, position: Position, leader_epoch: int) -> bool:
+    """Whether a log has records in front of a position that were written after it was committed, in a later leader epoch than one."""
     log, offset = list_log(place), position.offset - 1
     holders = [one for one in log.segments if one[0] <= offset][-1:]
     for _, rows, _ in log.batches(holders):
         own = rows[(rows["base_offset"] <= offset) & (rows["last_offset"] >= offset)]
         if len(own):
-            is_later = int(own["partition_leader_epoch"][-1]) > position.leader_epoch
+            is_later = int(own["partition_leader_epoch"][-1]) > leader_epoch
             return is_later and int(own["base_timestamp"][-1]) > position.committed_ms >= 0
     return False
 

@@ -19,6 +19,7 @@ from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 from tests.builders.directories import copied
 from tests.builders.messages import encode_coordinator_record
+from tests.builders.metadata_logs import TOPIC_ID, metadata_batch, metadata_log, metadata_record
 
 RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
 
@@ -139,6 +140,7 @@ def test_the_first_line_says_the_finding(coordinators):
 
     assert result.answer.headline == (
         "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40 UTC, while the group was empty: a reset, not a member. 3 more."
+        " The position of billing in orders-1, 100, is gone since 2026-11-22 11:02:46 UTC: it had expired. So are 2 more."
     )
     assert (result.answer.state, result.exit_code) == ("set-back", 1)
     assert result.answer.unknown == ()
@@ -374,7 +376,7 @@ def test_groups_of_each_kind_are_as_their_acts_made_them(coordinators):
         ("gens", 12, 6): False,
     }
     assert "The position of static in orders-0, 14, is gone since " in result.answer.headline
-    assert "it had expired. So are 3 more that the earlier copy has." in result.answer.headline
+    assert "it had expired. So are 3 more." in result.answer.headline
     alone = groups(expired, before=(reset,), groups=frozenset({"static"}))
     assert alone.answer.headline.startswith("The position of static in orders-0, 14, is gone since ")
     assert "it had expired." in alone.answer.headline  # by the broker's own settings
@@ -1085,3 +1087,79 @@ def test_bytes_behind_a_log_of_a_broker_that_stopped_cleanly_are_no_torn_end(coo
     result = groups(now)
     assert bool(result.problems) is is_clean
     assert (result.answer.state == "unknown") is is_clean
+
+
+def beside_metadata(root, offset, *, records, told, members=None):
+    """A group that committed without a leader epoch, the log that it reads, and what a metadata log tells of the topic."""
+    before = [] if members is None else [group_metadata("payer", members)]
+    commits = batch(0, [*before, commit("payer", "orders", 0, offset)])
+    log_directory(root, ("__consumer_offsets-0", commits), ("orders-0", records))
+    batches = [
+        metadata_batch(at, [metadata_record(name, fields)], times_ms=[time_ms])
+        for at, (time_ms, name, fields) in enumerate(told)
+    ]
+    metadata_log(root, *batches)
+    return groups(root)
+
+
+def created(time_ms, topic_id=TOPIC_ID):
+    partition = {"partition_id": 0, "topic_id": topic_id, "replicas": [1], "isr": [1], "leader": 1}
+    numbers = {"leader_epoch": 0, "partition_epoch": 0, "removing_replicas": [], "adding_replicas": []}
+    return [
+        (time_ms, "TopicRecord", {"name": "orders", "topic_id": topic_id}),
+        (time_ms, "PartitionRecord", partition | numbers),
+    ]
+
+
+REMOVED = (LATER, "RemoveTopicRecord", {"topic_id": TOPIC_ID})
+ELECTED = ("PartitionChangeRecord", {"partition_id": 0, "topic_id": TOPIC_ID, "leader": 1})
+OF_THEN = batch(0, [(b"k", b"v")] * 10)
+
+
+@pytest.mark.parametrize(
+    ("offset", "records", "told", "said"),
+    [
+        (8, OF_THEN, created(NOW - 1), None),
+        (8, OF_THEN, created(NOW + 1), "STANDS BEHIND RECORDS THAT IT NEVER READ: it committed 8 of orders-0"),
+        (0, OF_THEN, created(NOW + 1), None),
+        (12, OF_THEN, created(NOW + 1), "the log ends at 10, as the topic was created anew at"),
+        # Records of a later leader epoch in front of it, which began before or after the commit: the clock of a producer may run ahead.
+        (8, TWO_EPOCHS, [*created(NOW - 2), *((NOW - 1, *ELECTED) for _ in range(3))], None),
+        (8, TWO_EPOCHS, [*created(NOW - 2), *((NOW + 1, *ELECTED) for _ in range(3))], "THAT IT NEVER READ"),
+    ],
+)
+def test_a_position_that_was_committed_in_an_other_log_of_its_name(tmp_path, offset, records, told, said):
+    result = beside_metadata(tmp_path / "now", offset, records=records, told=told)
+
+    assert (said or "") in result.answer.headline
+    assert (said is not None) is (result.answer.state in {"wrong-epoch", "past-the-end"})
+    assert (said is not None) is bool(result.findings)
+
+
+def test_a_position_in_a_topic_that_was_deleted_is_none_whose_log_is_missing(tmp_path):
+    result = beside_metadata(tmp_path / "now", 8, records=OF_THEN, told=[*created(NOW - 1), REMOVED])
+    shutil.rmtree(tmp_path / "now" / "orders-0")
+    gone = groups(tmp_path / "now")
+
+    assert result.answer.tell == gone.answer.tell
+    assert "topic orders was deleted at" in gone.answer.tell[0]
+    assert not any("past the end" in one for one in gone.answer.unknown)
+
+
+@pytest.mark.parametrize(("members", "said"), [(None, "where a reset set it"), (1, "")])
+def test_who_set_a_position_past_the_end_is_said_where_no_member_did(tmp_path, members, said):
+    result = beside_metadata(tmp_path / "now", 12, records=OF_THEN, told=created(NOW - 1), members=members)
+
+    assert said in result.answer.headline
+    assert bool(members) is any("they have read records" in one for one in result.answer.tell)
+
+
+def test_what_became_of_a_position_that_is_asked_for_is_said_without_an_earlier_copy(tmp_path):
+    content = commits_of(("payer", 5), ("payer", None), ("other", 3))
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", content), ("orders-0", OF_THEN))
+
+    assert (
+        "The position of payer in orders-0, 5, is gone since"
+        in groups(now, groups=frozenset({"payer"})).answer.headline
+    )
+    assert "is gone" not in groups(now).answer.headline

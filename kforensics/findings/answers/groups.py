@@ -7,7 +7,7 @@ from functools import cached_property
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State, skipped_words, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
-from kforensics.reconcile.groups.replay import Change
+from kforensics.reconcile.groups.replay import TOPIC_DELETED, Change
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.words import Step, command_line, counted, form, listed, name_text, utc_words
@@ -25,7 +25,7 @@ class JudgedGroups:
     setback_count: int
     """The number of set-backs, those that are not listed included."""
     removed: Sequence[Change] = ()
-    """The positions that an earlier copy has and that a record removed since."""
+    """The positions that a record removed, of those that are asked about."""
     topic: CoordinatorTopic
     """What is known of `__consumer_offsets`."""
     asked: Collection[str]
@@ -53,18 +53,22 @@ class JudgedGroups:
         return [one for one in self.setbacks if one.caught_up_ms is None]
 
     @cached_property
+    def _every(self) -> list[tuple[GroupView, GroupPosition]]:
+        return [(group, one) for group in self.groups for one in group.positions]
+
+    @cached_property
     def _past(self) -> list[tuple[GroupView, GroupPosition]]:
-        return [(group, one) for group in self.groups for one in group.positions if one.is_past_the_end is True]
+        return [(group, one) for group, one in self._every if one.is_past_the_end is True]
 
     @cached_property
     def _below(self) -> list[tuple[GroupView, GroupPosition]]:
         """The positions below a log start, those first that most records were deleted before."""
-        found = [(group, one) for group in self.groups for one in group.positions if one.deleted_unread]
+        found = [(group, one) for group, one in self._every if one.deleted_unread]
         return sorted(found, key=lambda each: -each[1].deleted_unread)
 
     @cached_property
     def _contradicted(self) -> list[tuple[GroupView, GroupPosition]]:
-        return [(group, one) for group in self.groups for one in group.positions if one.has_wrong_epoch]
+        return [(group, one) for group, one in self._every if one.has_wrong_epoch]
 
     def answer(self) -> Answer:
         """Return the answer: `no-setback` only where all of `__consumer_offsets` that matters, and the log of every position, is here and was read."""
@@ -106,7 +110,7 @@ class JudgedGroups:
                     also += f". {_lost(gone)}"
                 return (
                     f"{_loud(group.name)} IS PAST THE END of {where}: it {'starts at' if one.share else 'committed'} {one.position.offset:,}, and the log ends at "
-                    f"{one.log_end_offset:,}{more}{also}."
+                    f"{one.log_end_offset:,}{_why_past(one)}{more}{also}."
                 )
             case State.SET_BACK:
                 return self._set_back()
@@ -117,15 +121,21 @@ class JudgedGroups:
             case State.WRONG_EPOCH:
                 group, one = self._contradicted[0]
                 more = f" {len(self._contradicted) - 1:,} more." if len(self._contradicted) > 1 else ""
-                return (
-                    f"{_loud(group.name)} STANDS AT A LEADER EPOCH THAT THE LOG CONTRADICTS: {epoch_words(one)}{more}"
+                where = (
+                    "BEHIND RECORDS THAT IT NEVER READ"
+                    if one.has_unread_in_front
+                    else "AT A LEADER EPOCH THAT THE LOG CONTRADICTS"
                 )
+                return f"{_loud(group.name)} STANDS {where}: {epoch_words(one)}{more}"
             case State.UNKNOWN:
                 if not self.groups:
-                    return "No commit of a group is here; whether one was set back is unknown."
+                    none = "" if self.removed else "No commit of a group is here; whether one was set back is unknown."
+                    return none or "Whether one was set back is unknown."
                 are = form(len(self.groups), "is", "are")
                 return f"No set-back in the commits of {counted(len(self.groups), 'group')} that {are} here; whether there was one is unknown."
         until = "" if self.at_ms is None else f" until {utc_words(self.at_ms)}"
+        if self.removed and not self.groups:
+            return ""
         if isinstance(self.complete_since_ms, Absent):
             return (
                 f"No group {'has' if self.at_ms is None else 'had'} committed anything{until}."
@@ -153,15 +163,17 @@ class JudgedGroups:
         return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; caught up again {when} or before.{others}"
 
     def _removed(self) -> str:
-        """Say of the positions that an earlier copy has which is gone by a record, and why; empty where none is."""
+        """Say which position is gone by a record, and why; empty where none is."""
         if not self.removed:
             return ""
         first = max(self.removed, key=lambda one: one.previous or 0)
         count = len(self.removed) - 1
-        more = f" So {form(count, 'is', 'are')} {count:,} more that the earlier copy has." if count else ""
+        more = f" So {form(count, 'is', 'are')} {count:,} more." if count else ""
         why = (
             "it had expired or was deleted"
             if first.by == "unknown"
+            else TOPIC_DELETED
+            if first.reason == TOPIC_DELETED
             else f"it {_GONE[first.by].replace('had been', 'was')}"
         )
         where = f"{name_text(first.key.topic)}-{first.key.partition}"
@@ -206,7 +218,7 @@ class JudgedGroups:
         by_leader: dict[int | None, set[str]] = {}
         for group in self.groups:
             for one in group.positions:
-                if isinstance(one.is_past_the_end, Absent):
+                if isinstance(one.is_past_the_end, Absent) and one.removed_ms is None:
                     by_leader.setdefault(one.absent_leader, set()).add(f"{name_text(one.topic)}-{one.partition}")
         for leader, lost in sorted(by_leader.items(), key=lambda each: -1 if each[0] is None else each[0]):
             why = "no log of their leaders is among the inputs up to its end"
@@ -267,7 +279,7 @@ class JudgedGroups:
         if self._contradicted:
             groups = sorted({name_text(group.name) for group, _ in self._contradicted})
             yield Step(
-                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, which commits no leader epoch",
+                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, to the first offset that was not read as it is now",
                 (_reset_by_hand(self._contradicted),),
             )
         held = {(group.name, one.topic, one.partition) for group in self.groups for one in group.positions}
@@ -298,13 +310,21 @@ class JudgedGroups:
             if again:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
-        if gone := [*(one for one in self._behind if one.is_lost), *self.removed]:
+        for topic, removed_ms in sorted(
+            {(name_text(one.topic), one.removed_ms) for _, one in self._every if one.removed_ms is not None}
+        ):
+            groups = listed(
+                sorted({name_text(group.name) for group, one in self._every if one.topic == topic}), most=MOST_NAMED
+            )
+            yield f"The owners of {groups}: topic {topic} was deleted at {utc_words(removed_ms)}."
+        of_topics = [one for one in self.removed if one.reason != TOPIC_DELETED]
+        if gone := [*(one for one in self._behind if one.is_lost), *of_topics]:
             for is_share, who in ((False, "auto.offset.reset"), (True, "share.auto.offset.reset of the group")):
                 groups = _groups_of(one for one in gone if one.is_share is is_share)
                 if groups:
                     yield f"The owners of {groups}: a position is gone, and {who} decides what is read next; set it by hand."
-        if self._past:
-            groups = listed(sorted({name_text(group.name) for group, _ in self._past}), most=MOST_NAMED)
+        if read := [group for group, one in self._past if one.position.by != "administrator"]:
+            groups = listed(sorted({name_text(group.name) for group in read}), most=MOST_NAMED)
             yield f"The owners of {groups}: they have read records that are not in the log any more."
 
 
@@ -333,9 +353,25 @@ def below_words(one: GroupPosition) -> str:
     return f"{words}. They were deleted {one.removal.sentence}." if one.removal is not None else f"{words}."
 
 
+def _why_past(one: GroupPosition) -> str:
+    """Say why a position lies past the end, as far as that is known."""
+    if one.recreated_ms is not None:
+        return f", as the topic was created anew at {utc_words(one.recreated_ms)}"
+    if isinstance(one.goes_on_at, int):
+        return f", as what it read was truncated: its leader epoch {one.position.leader_epoch} ends at {one.goes_on_at:,} there"
+    if one.position.by == "administrator":
+        return ", where a reset set it, or a consumer that is no member"
+    return ""
+
+
 def epoch_words(one: GroupPosition) -> str:
     """Say what a log contradicts of a position, why that may be, and what a consumer does."""
     known = one.goes_on_at
+    if one.has_unread_in_front:
+        since = "the records in front of it there were written later, in a later leader epoch"
+        if one.recreated_ms is not None:
+            since = f"the topic was created anew at {utc_words(one.recreated_ms)}"
+        return f"it committed {one.position.offset:,} of {name_text(one.topic)}-{one.partition} at {utc_words(one.position.committed_ms)}, and {since}. A consumer does not notice: {one.way_on}."
     log = "the log knows no such epoch" if isinstance(known, Absent) else f"that epoch ends at {known:,} there"
     why = (
         "The records that it read there are gone: those in front of its position were written after the commit."

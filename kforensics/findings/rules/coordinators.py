@@ -164,9 +164,9 @@ BELOW_THE_START = Rule(
 WRONG_EPOCH = Rule(
     "KF614",
     Weight.DECIDE,
-    title="a consumer group at a leader epoch that the log contradicts",
-    meaning="A consumer that checks its position by the leader epoch finds the log truncated: it goes back to the end of that epoch, or auto.offset.reset decides.",
-    advice="Set its position by hand, which commits no leader epoch, and commit with the epoch of the last record that was read.",
+    title="a consumer group at a position that the log contradicts",
+    meaning="A consumer that checks its position by the leader epoch finds the log truncated: it goes back to the end of that epoch, or auto.offset.reset decides. Without an epoch, or in a topic that was created anew, it goes on where it is, and has never read what was written in front of that.",
+    advice="Set its position by hand, to the first offset that was not read as it is now, and commit with the epoch of the last record that was read.",
     references=("KIP-320", "KAFKA-19902"),
     told_apart_by=ToldApartBy.PLACE,
 )

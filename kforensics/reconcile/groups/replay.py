@@ -79,6 +79,8 @@ class Position(NamedTuple):
     at: Place
     place: PartitionPlace
     expires_with_members: bool = False
+    by: By = "unknown"
+    """Who committed it."""
     by_hand_in: int | None = None
     """The generation of its group, whose members had left it: none of them committed it. None where it had members, or never had any."""
 
@@ -207,7 +209,7 @@ class Replay:
     unexplained: list[tuple[Name, int]] = field(default_factory=list)
     """Groups whose position was removed by expiry or deletion, no input shows which, and after how many milliseconds; some of them."""
     former: dict[CommitKey, Former] = field(default_factory=dict)
-    """The last positions of keys that have none any more; not of topics that were deleted."""
+    """The last positions of keys that have none any more."""
     lost: dict[CommitKey, Change] = field(default_factory=dict)
     """The positions that a truncation, or something unknown, took without leaving an earlier one."""
     begun_anew: dict[Name, tuple[int, str, tuple[Citation, ...], bool]] = field(default_factory=dict)
@@ -298,6 +300,7 @@ class Replay:
             commit.at,
             place or self.place,
             commit.expires_with_members,
+            self._author(commit)[0],
             self._by_hand_in(commit),
         )
 
@@ -363,9 +366,9 @@ class Replay:
             self._put(commit, place)
             by, confidence, reason = self._author(commit)
             former = self.former.pop(commit.key, None)
-        before = known or (
-            former if former is not None and commit.offset is not None and commit.offset < former.offset else None
-        )
+        before: Position | Former | None = known
+        if before is None and former is not None and former.removal.reason != TOPIC_DELETED:
+            before = former if commit.offset is not None and commit.offset < former.offset else None
         moved_back = commit.offset is not None and before is not None and commit.offset < before.offset
         removed_by = before.removed_by if isinstance(before, Former) else None
         if removed_by is not None:
@@ -396,7 +399,7 @@ class Replay:
             recreated=recreated,
             by_hand_in=self._by_hand_in(commit),
         )
-        if commit.offset is None and known is not None and reason != TOPIC_DELETED:
+        if commit.offset is None and known is not None:
             self.former[commit.key] = Former(known.offset, by, known.at.offset, change)
         return change
 

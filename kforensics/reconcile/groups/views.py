@@ -36,6 +36,10 @@ class GroupPosition:
     """Where a consumer that asks for the end of its leader epoch goes on, where the log contradicts that epoch; unknown where the leader knows none such."""
     had_others: bool = False
     """The record in front of it was written after the commit: those that the group read there are gone."""
+    recreated_ms: int | None = None
+    """When the topic that has the name now was created, where the position was committed before that."""
+    removed_ms: int | None = None
+    """When its topic was deleted, where there is none of the name any more."""
 
     @property
     def lag(self) -> int | Absent:
@@ -71,13 +75,21 @@ class GroupPosition:
 
     @property
     def has_wrong_epoch(self) -> bool:
-        """Whether the log contradicts the leader epoch that it was committed with; not where it lies outside of the log anyway."""
+        """Whether the log contradicts the leader epoch that it was committed with, or that the group has read what is in front of it; not where it lies outside of the log anyway."""
         is_outside = self.is_past_the_end is True or bool(self.deleted_unread)
-        return self.goes_on_at is not Absent.NOT_APPLICABLE and not is_outside
+        return (self.goes_on_at is not Absent.NOT_APPLICABLE or self.has_unread_in_front) and not is_outside
+
+    @property
+    def has_unread_in_front(self) -> bool:
+        """Whether the log was written after the commit up to the position, and a consumer stays there: it never reads those records."""
+        is_other = self.had_others or (self.recreated_ms is not None and self.position.offset > 0)
+        return is_other and self.goes_on_at is Absent.NOT_APPLICABLE
 
     @property
     def way_on(self) -> str:
-        """What a consumer does with a position whose leader epoch the log contradicts."""
+        """What a consumer does with a position that the log contradicts."""
+        if self.has_unread_in_front:
+            return "it stays, and never reads what is in front of its position"
         if isinstance(self.goes_on_at, Absent):
             return "auto.offset.reset decides where it goes on"
         start = self.log_start_offset

@@ -225,7 +225,10 @@ def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
         left = "" if isinstance(one.left_unread, Absent) else f", {one.left_unread:,} left"
         past = f"  BELOW THE START: {one.deleted_unread:,} {'deleted' if one.is_deleted else 'gone'} unread{left}"
     elif one.has_wrong_epoch:
-        past = f"  LEADER EPOCH {one.position.leader_epoch}: {one.way_on}"
+        what = "NEVER READ" if one.has_unread_in_front else f"LEADER EPOCH {one.position.leader_epoch}"
+        past = f"  {what}: {one.way_on}"
+    elif one.removed_ms is not None:
+        past = f"  the topic was deleted at {utc_text(one.removed_ms)}"
     elif one.is_before_markers:
         past = "  no record is unread: markers of transactions"
     return (
