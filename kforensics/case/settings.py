@@ -265,11 +265,10 @@ class Settings:
         for source in (self._given, self._broker, self.in_file):
             for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:
                 if of_broker in source:
-                    value = source[of_broker]
-                    if unit == 1:
-                        return value, True
-                    number = _number(value)
-                    return (None, False) if number is None else (str(number * unit), True)
+                    number = _number(source[of_broker])
+                    value = source[of_broker] if unit == 1 else None if number is None else str(number * unit)
+                    # What a topic sets of its own comes before what the file of a broker says.
+                    return value, value is not None and (source is self._given or self.are_topics_known)
         return None, self.is_file_known
 
     @property

@@ -25,6 +25,12 @@ def test_the_retention_of_a_topic_whose_settings_are_not_known(topic, deletes, r
     assert 5 == given.policy.retention_ms
 
 
+def test_what_the_file_of_a_broker_says_is_no_setting_of_a_topic_that_is_not_here():
+    found = Settings({}, Surroundings(None, (), ({"broker.id": "1", "log.retention.minutes": "5"},)), 1, 1)
+
+    assert (300_000, False) == (found.retention("orders").policy.retention_ms, found.retention("orders").is_known)
+
+
 def _settings(printed):
     history: Any = SimpleNamespace(
         start_offset=0,

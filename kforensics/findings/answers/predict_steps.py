@@ -496,9 +496,9 @@ def _of_retention(found: PredictedCluster) -> Iterator[str]:
     assumed = [one for one in due if isinstance(one, DueSegments) and not one.is_setting_known]
     if assumed:
         yield (
-            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
-            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
-            "or --set log.retention.ms=…; --now is the time of the start."
+            f"What retention deletes some 30 seconds later: by the settings for all topics (Kafka's: 7 days, no size), segments of "
+            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Brokers have theirs in server.properties (or give --set log.retention.ms=…), "
+            "topics theirs in the metadata log or in ZooKeeper; --now is the time of the start."
         )
     unread = sum(one is Absent.UNREADABLE for one in due)
     if unread:
@@ -516,7 +516,7 @@ def _of_zookeeper(found: PredictedCluster) -> Iterator[str]:
             )
         )
     if found.zookeeper_nodes:
-        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
+        yield "Which partitions a broker with ZooKeeper deletes when it starts, and which retention topics have of their own: only ZooKeeper knows."
 
 
 def _gone_before(found: PredictedCluster) -> Iterator[str]:
