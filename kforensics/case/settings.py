@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from kforensics.case.cluster import cluster_of, newest_time
@@ -449,13 +450,12 @@ def _stamps(places: Sequence[PartitionPlace]) -> tuple[tuple[int, int], ...]:
 
 
 def _begins_ms(places: Sequence[PartitionPlace]) -> int | Absent:
-    """Return the timestamp of the oldest first batch of logs, by those whose bytes are here."""
+    """Return the timestamp of the oldest first batch of logs and of what they have renamed for deletion, by those whose bytes are here."""
     firsts = []
     for place in places:
         log = list_log(place)
-        for _, rows, _ in log.batches(log.segments[:1]):
-            firsts += rows["max_timestamp"][:1].tolist()
-            break
+        for segments in (log.segments[:1], log.deleted[:1]):
+            firsts += [int(rows["max_timestamp"][0]) for _, rows, _ in islice(log.batches(segments), 1) if len(rows)]
     return min((one for one in firsts if one >= 0), default=Absent.UNKNOWN)
 
 

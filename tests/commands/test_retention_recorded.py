@@ -134,6 +134,7 @@ def test_what_went_before_its_time_is_no_calm_without_lines(coordinators, has_ea
     ]
     assert (result.answer.state.value, result.exit_code) == ("maybe-lost", 1)
     assert "16 records of zeroed-0" in result.answer.headline
+    assert "are lost or deleted on request: " in result.answer.headline
     assert "DeleteRecords" in losses[0].reason
     said = " ".join(result.body.conclusion)
     assert ("by retention by time (retention.ms 1 second, as it was until" in said) is has_earlier
@@ -148,6 +149,7 @@ def test_a_trace_of_it_says_no_purpose(coordinators):
     )
 
     assert (early.answer.state.value, early.exit_code) == ("lost", 1)
+    assert "or a client's request (DeleteRecords), deleted them" in early.answer.headline
     assert asked_for.answer.state.value == "deleted-on-purpose"
 
 
@@ -176,6 +178,11 @@ def test_producer_snapshots_and_first_batches_say_of_when_records_are(coordinato
     assert times.begins_ms() in range(written_ms - 60_000, written_ms + 60_000)
     assert times.early_from(0, 16) == (0, times.created_ms)
     assert times._replace(created_ms=Absent.UNKNOWN).early_from(0, 16) == (15, written_ms)
+    *_, dated_back = sorted((tmp_path / "now").glob("*/future-0/*.log"))
+    shutil.copy(dated_back, snapshot.with_name(f"{0:020}.log.deleted"))
+    again = retention_of(open_case(Ask(paths=(tmp_path / "now",), jobs=1)))(TopicPartition("zeroed", 0), 1)
+    assert again.bound_ms is Absent.UNKNOWN, "records are older than their topic"
+    assert again.early_from(0, 16) == (15, written_ms)
 
 
 def test_of_segments_that_were_removed_by_hand_no_broker_is_said_to_have_deleted_them(coordinators, tmp_path):

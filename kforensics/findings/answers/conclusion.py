@@ -188,8 +188,15 @@ def _loss_sentence(
     if all(one.is_only_logged for one in losses):
         truncated = f"{offsets_truncated(losses, by_partition.values())} of {_partitions(losses)}{also} {form(count, 'was', 'were')} truncated"
         return with_causes(f"{truncated}, whose records were possibly committed", losses)
-    gone = "lost or truncated" if any(one.is_only_logged for one in losses) else "lost"
-    return with_causes(f"{what} {that} {are(losses)} {gone} from {_partitions(losses)}", losses)
+    return with_causes(f"{what} {that} {are(losses)} {how_gone(losses)} from {_partitions(losses)}", losses)
+
+
+def how_gone(losses: Sequence[Loss]) -> str:
+    """Return that losses are lost, or what may have become of some of them instead."""
+    if any(one.is_only_logged for one in losses):
+        return "lost or truncated"
+    is_guess = any(one.cause is CauseName.RETENTION and one.confidence == "possible" for one in losses)
+    return "lost or deleted on request" if is_guess else "lost"
 
 
 def set_aside_place(losses: Sequence[Loss]) -> str:

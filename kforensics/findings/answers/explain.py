@@ -16,6 +16,7 @@ from kforensics.findings.answers.conclusion import (
     Words,
     amount,
     are,
+    how_gone,
     missing_replicas_of,
     offsets_truncated,
     owners_in_use,
@@ -282,7 +283,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if only_logged and all(only_logged):
             text = f"{offsets_truncated(losses, affected)} of {_names(affected)} {were(losses)} truncated, whose records were possibly committed"
         else:
-            lost = "lost or truncated" if any(only_logged) else lost
+            lost = how_gone(losses) if lost == "lost" else lost
             text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}"
         if away and len(text.split()) > MOST_WORDS:
             text = f"{text.replace(f' ({why})', '')}. {why[0].upper()}{why[1:]}"

@@ -39,7 +39,7 @@ class _Of:
     offsets: dict[TopicPartition, list[int]] = field(default_factory=dict)
     """The first offsets of each partition, and one more where there are more."""
     partitions: dict[TopicPartition, int] = field(default_factory=dict)
-    fates: set[str] = field(default_factory=set)
+    fates: dict[str, FateKind] = field(default_factory=dict)
     """What happened to them, in words; of many the first two."""
 
 
@@ -80,7 +80,7 @@ class TraceTally:
         if len(offsets) < _MOST:
             offsets.append(one.offset)
         if len(of.fates) < 2:
-            of.fates.update(fate.statement for fate in one.fate[:1])
+            of.fates.update({fate.statement: fate.kind for fate in one.fate[:1]})
         self.records += 1
         self.copies += len(one.copies)
         self._of_partition[one.partition] += 1
@@ -353,7 +353,8 @@ def _headline(state: State, those: _Of) -> str:
                 else "no copy was read"
             )
             proof = f"{those.certain:,} committed" if those.certain else "none proven committed"
-            return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
+            by_retention = set(those.fates.values()) == {FateKind.DELETED_EARLY}
+            return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left}){_why(those) if by_retention else ''}"
         case State.UNKNOWN:
             if not those.copies:
                 return f"UNKNOWN: {many} of {partitions}, of which no input holds a copy{_why(those)}"
