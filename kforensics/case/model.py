@@ -7,7 +7,7 @@ The case has no methods for them, it remembers what they gave.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
@@ -15,7 +15,10 @@ from kforensics.case.wanted import is_wanted
 from kforensics.evidence.discovery.inputs import Inputs, ServerSettings, put_aside
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.evidence.remote_copies import Replayed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,9 +136,37 @@ def _once(
 
 
 @fact
-def places_of(case: Case) -> Places:
-    """Return the partition directories of the inputs."""
+def _places(case: Case) -> Places:
     return find_places(case.inputs)
+
+
+@fact
+def recorded_copies(case: Case) -> "Replayed | None":
+    """Return every copy on record in `__remote_log_metadata` as it is now; None where it is not among the inputs."""
+    every = ((tp, place) for tp, group in _places(case).by_partition.items() for place in group)
+    recorded = [one for tp, one in every if tp.topic == REMOTE_LOG_TOPIC and one.state.input not in case.ranks]
+    if not any(one.is_live for one in recorded):
+        return None
+    from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
+
+    return replayed(one for one in recorded if one.is_live)
+
+
+@fact
+def places_of(case: Case) -> Places:
+    """Return the partition directories of the inputs, each with where its copies in remote storage begin."""
+    places, found = _places(case), recorded_copies(case)
+    starts: dict[TopicPartition, list[tuple[str, int]]] = {}
+    for (topic_id, number), copies in found.segments.items() if found is not None else ():
+        first = next((one.offsets.first for one in copies if one.is_finished), None)
+        if first is not None:
+            starts.setdefault(TopicPartition(copies[0].topic, number), []).append((topic_id, first))
+    marked = {
+        partition: tuple(one._replace(remote_starts=tuple(found)) for one in places.by_partition[partition])
+        for partition, found in starts.items()
+        if partition in places.by_partition
+    }
+    return places._replace(by_partition={**places.by_partition, **marked}) if marked else places
 
 
 READ_WHOLE = 64 << 20

@@ -1,10 +1,11 @@
 """Where the offsets of tiered partitions are: the one fact that every command asks about remote storage."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kforensics.case.cluster import cluster_of
-from kforensics.case.model import Case, fact, places_of
+from kforensics.case.model import Case, fact, places_of, recorded_copies
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, InputsRefused
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
@@ -14,32 +15,32 @@ from kforensics.evidence.replica.collect import collect_directory
 from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers
 from kforensics.units import REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
 
-Ends = Mapping[tuple[int, str], int]
-"""Where the logs of directories end, by input and path."""
+if TYPE_CHECKING:
+    from kforensics.evidence.coordinators.replica_log import ReplicaLog
+
+Held = Mapping[tuple[int, str], Sequence[OffsetRange]]
+"""The offsets that the logs of directories have, by input and path, where they were read."""
 
 
 @fact
 def remote_copies_of(case: Case) -> RemoteCopies:
     """Return the copies of segments in remote storage, by the records of `__remote_log_metadata` as it is now."""
-    places = [place for _, place in _live(case) if place.topic_partition.topic == REMOTE_LOG_TOPIC]
-    if not places:
+    found = recorded_copies(case)
+    if found is None:
         return RemoteCopies()
-    from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
-
     newest = newest_log(cluster_of(case).histories)
     named = newest.topics_named(REMOTE_LOG_TOPIC) if newest is not None else ()
     count = sum(topic_id == named[-1].topic_id for topic_id, _ in newest.partitions) if newest and named else 0
-    found = replayed(places)
     return RemoteCopies(found.segments, found.whole, count or Absent.UNKNOWN)
 
 
 @fact
 def tiers_of(case: Case) -> tuple[Tiers, ...]:
-    """Return the partitions that are partly in remote storage; their logs end where a checkpoint, or their last segment, says."""
+    """Return the partitions that are partly in remote storage; their logs end with their last batch."""
     return tuple(tiers_up_to(case, {}))
 
 
-def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
+def tiers_up_to(case: Case, read: Held) -> Iterator[Tiers]:
     """Yield the partitions that are partly in remote storage, by the records of the copies among the inputs; none where these are of several clusters."""
     if not any(partition.topic == REMOTE_LOG_TOPIC or _is_late(place) for partition, place in _live(case)):
         return
@@ -60,13 +61,12 @@ def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
             groups[partition, replica.topic_id].append((place, replica))
     for (partition, topic_id), group in groups.items():
         logs = [(list_log(place), place, replica) for place, replica in group]
-        held = [
-            OffsetRange(log.first_base, _end(place, log.last_base, ends) - 1) for log, place, _ in logs if log.segments
-        ]
+        held = [one for log, place, _ in logs if log.segments for one in _held(case, place, log, read)]
         if not held:
             continue
         starts = [one.value for _, place, _ in logs if isinstance(one := _start(place), CheckpointValue)]
-        begins = max(starts, default=min(one.first for one in held))
+        copied = [one.remote_start for _, _, one in logs if isinstance(one.remote_start, int)]
+        begins = max(starts, default=min(one.first for one in held) if not copied else copied[0])
         epochs = max(
             (one.checkpoint_epochs for _, _, one in logs if isinstance(one.checkpoint_epochs, tuple)),
             key=lambda one: one[-1:],
@@ -74,9 +74,7 @@ def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
         )
         is_tiered = bool(epochs) and epochs[0].start_offset < min(one.first for one in held)
         log = OffsetRange(begins, max(one.last for one in held))
-        if log.count > 0 and (
-            remote.of(partition, topic_id) or (is_tiered and begins < min(one.first for one in held))
-        ):
+        if remote.any_of(partition) or (is_tiered and begins < min(one.first for one in held)):
             yield Tiers.of(partition, topic_id, log, [one for one in held if one.count > 0], epochs, remote)
 
 
@@ -101,11 +99,16 @@ def _start(place: PartitionPlace) -> CheckpointValue | Absent:
     return checkpoint_value(place.state, "log_start", place.topic_partition)
 
 
-def _end(place: PartitionPlace, last_base: int, ends: Ends) -> int:
-    known = ends.get((place.state.input, place.path))
+def _held(case: Case, place: PartitionPlace, log: "ReplicaLog", read: Held) -> Sequence[OffsetRange]:
+    """Return the offsets of a log: all from its first segment up to its end, unless it was read."""
+    known = read.get((place.state.input, place.path))
     if known is not None:
         return known
-    claimed = (
-        checkpoint_value(place.state, name, place.topic_partition) for name in ("high_watermark", "recovery_point")
-    )
-    return max(last_base, *(one.value for one in claimed if isinstance(one, CheckpointValue)), 0)
+    from kforensics.evidence.replica.ends import read_log_tail  # noqa: PLC0415 - likewise
+
+    try:
+        tail = read_log_tail(case.inputs.found[place.state.input], log.segments, dict(log.indexes))
+    except EvidenceError:
+        tail = Absent.UNREADABLE
+    end = log.last_base if isinstance(tail, Absent) else tail.log_end_offset
+    return [OffsetRange(log.first_base, end - 1)]

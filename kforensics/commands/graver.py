@@ -288,12 +288,12 @@ def _is_lost(explained: Any, silent: Collection[TopicPartition]) -> bool:
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
     """Return the conclusion, no calmer than offsets allow that are in neither tier, or may be."""
     from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - what reads metadata
-    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, not_shown, tier_findings  # noqa: PLC0415 - likewise
+    from kforensics.findings.rules.tiers import not_shown, tier_findings  # noqa: PLC0415 - likewise
 
     asked = [each for each in tiers_of(case) if is_wanted(each.partition, case.ask)]
     if not asked:
         return found
-    holes = [one for each in asked for one in tier_findings(each) if one.code == IN_NEITHER_TIER.code]
+    holes = [one for each in asked for one in tier_findings(each) if one.is_grave]
     answer = replace(found.answer, unknown=(*found.answer.unknown, *(one for each in asked for one in not_shown(each))))
     if holes and answer.state.weight <= Weight.DECIDE:
         words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"

@@ -1,5 +1,6 @@
 """Every file against its format and its neighbours; damage is looked up on the other replicas."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.compacted_keys import CompactedLog
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.report import IntactReplicas
-from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -126,13 +127,16 @@ def _tiers(case: Case, verification: Verification) -> tuple[Tiers, ...]:
     from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - what reads metadata
 
     read = (one for one in verification.partitions if one.context.of_kind(FileKind.SEGMENT))
-    return tuple(tiers_up_to(case, {(one.context.input, one.context.path): _end_of(one) for one in read}))
+    return tuple(tiers_up_to(case, {(one.context.input, one.context.path): _held_by(one) for one in read}))
 
 
-def _end_of(one: CheckedPartition) -> int:
-    return max(
-        base_offset_of(one.context.of_kind(FileKind.SEGMENT)[-1]), *(part.last_offset + 1 for part in one.coverage), 0
-    )
+def _held_by(one: CheckedPartition) -> Sequence[OffsetRange]:
+    """Return the offsets that a log has, by segment where each was read; an empty one behind the others, and what is damaged, count as its own."""
+    bases = [base_offset_of(file) for file in one.context.of_kind(FileKind.SEGMENT)]
+    lasts = [max(part.last_offset, *(last for _, last in part.lost), -1) for part in one.coverage]
+    if one.problems or not 0 <= len(bases) - len(lasts) <= 1:
+        return [OffsetRange(bases[0], max(bases[-1] - 1, *lasts, -1))]
+    return [OffsetRange(base, last) for base, last in zip(bases, [*lasts, bases[-1] - 1], strict=False)]
 
 
 def _leaders(case: Case, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":

@@ -178,6 +178,8 @@ class Replica:
     """Segments in use, `leader-epoch-checkpoint`, or the directory itself, that could not be read: what the log holds and where it ends is unknown."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
     """Base offset and path of indexes whose segment is not there, and of `leader-epoch-checkpoint` where it begins below every segment."""
+    remote_start: int | Absent = Absent.UNKNOWN
+    """Where the finished copies of its segments in remote storage begin, by records among the inputs."""
     deleted_segments: tuple[Segment, ...] = ()
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)

@@ -78,6 +78,13 @@ class RemoteSegment(NamedTuple):
         first, last = self.offsets
         return f"the copy of offsets {first} to {last} {what} ({utc_words(self.changed_ms)}, broker {self.broker_id}, segment {self.segment_id})"
 
+    def beside(self, epochs: Sequence[EpochEntry], log: OffsetRange) -> Iterator[OffsetRange]:
+        """Yield the offsets from the start of a log on that are not its own: of other leader epochs, or behind its end."""
+        own = (
+            OffsetRange(one.first, min(one.last, log.last)) for one in self.readable(epochs) if one.first <= log.last
+        )
+        yield from OffsetRange(max(self.offsets.first, log.first), self.offsets.last).without(own)
+
     def readable(self, epochs: Sequence[EpochEntry]) -> Iterator[OffsetRange]:
         """Yield the offsets that a leader reads from it: brokers look a segment up by the leader epoch that their own log has at an offset.
 
@@ -105,6 +112,13 @@ def _runs(epochs: Sequence[EpochEntry], last: int) -> Iterator[tuple[int, Offset
             yield one.leader_epoch, OffsetRange(one.start_offset, end - 1)
 
 
+_States = dict[str | tuple[str, int], tuple[int, int, int]]
+"""State, time and broker of the last record of each copy, and of the deletion of each partition."""
+
+_PARTITION_DELETED = 2
+"""`RemotePartitionDeleteState.DELETE_PARTITION_FINISHED`; below, it is marked or begun."""
+
+
 class Replayed(NamedTuple):
     """Every copy on record, and how much of the record was read."""
 
@@ -117,7 +131,7 @@ class Replayed(NamedTuple):
 def replayed(places: Iterable[PartitionPlace]) -> Replayed:
     """Return every copy on record in the directories of `__remote_log_metadata`; what can't be read adds nothing."""
     copies: dict[str, RemoteSegment] = {}
-    states: dict[str, tuple[int, int, int]] = {}
+    states: _States = {}
     ends: dict[int, int] = {}
     reached: dict[int, int] = {}
     for place in places:
@@ -132,16 +146,19 @@ def replayed(places: Iterable[PartitionPlace]) -> Replayed:
                 reached[number] = max(reached.get(number, 0), most)
     found: dict[tuple[str, int], list[RemoteSegment]] = {}
     for segment, copy in copies.items():
-        state, changed_ms, broker = states[segment]
+        key, now = (copy.topic_id, copy.partition), states[segment]
+        removed = states.get(key, now)
+        # The deletion of a partition takes every copy that was there.
+        state, changed_ms, broker = max(now, removed) if removed[1] >= now[1] else now
         last = copy._replace(state=state, changed_ms=changed_ms, broker_id=broker)
-        found.setdefault((copy.topic_id, copy.partition), []).append(last)
+        found.setdefault(key, []).append(last)
     return Replayed(
         {key: tuple(sorted(those, key=lambda one: (one.offsets, one.changed_ms))) for key, those in found.items()},
         frozenset(number for number, end in ends.items() if end >= reached.get(number, 0)),
     )
 
 
-def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: dict[str, tuple[int, int, int]]) -> int:
+def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: _States) -> int:
     """Note the records of one directory, and return the end of its log; -1 where it does not begin at 0, or is not read whole."""
     from kforensics.formats.messages.remote_log import parse_remote_log_record  # noqa: PLC0415 - few clusters have remote storage
 
@@ -170,21 +187,31 @@ def _note(
     number: int,
     citation: Citation,
     copies: dict[str, RemoteSegment],
-    states: dict[str, tuple[int, int, int]],
+    states: _States,
 ) -> bool:
-    from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT  # noqa: PLC0415 - likewise
+    from kforensics.formats.messages import remote_log  # noqa: PLC0415 - likewise
     from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
 
     if not isinstance(message, Decoded):
         return False
     fields: Mapping[str, Any] = message.fields
-    if "remote_log_segment_id" not in fields:
-        return True  # the topic was deleted, or a snapshot, which the topic does not hold
-    named, segment = fields["remote_log_segment_id"]["topic_id_partition"], fields["remote_log_segment_id"]["id"]
+    if message.name == remote_log.REMOTE_LOG_SEGMENT_SNAPSHOT.name:
+        return True  # which the topic does not hold
+    if message.name == remote_log.REMOTE_PARTITION_DELETE.name:
+        is_done = fields["remote_partition_delete_state"] >= _PARTITION_DELETED
+        named, state = fields["topic_id_partition"], CopyState.DELETE_FINISHED if is_done else CopyState.DELETE_STARTED
+        segment: str | tuple[str, int] = (named["id"], named["partition"])
+    else:
+        named, segment = fields["remote_log_segment_id"]["topic_id_partition"], fields["remote_log_segment_id"]["id"]
+        state = fields["remote_log_segment_state"]
     # A replica may lag behind.
-    now = (fields["remote_log_segment_state"], fields["event_timestamp_ms"], fields["broker_id"])
+    now = (state, fields["event_timestamp_ms"], fields["broker_id"])
     states[segment] = max(states.get(segment, now), now)
-    if message.name == REMOTE_LOG_SEGMENT.name and fields["start_offset"] <= fields["end_offset"]:
+    if (
+        isinstance(segment, str)
+        and message.name == remote_log.REMOTE_LOG_SEGMENT.name
+        and fields["start_offset"] <= fields["end_offset"]
+    ):
         copies[segment] = RemoteSegment(
             segment,
             named["name"],

@@ -132,11 +132,11 @@ class HoleJudge:
             if begin > end:
                 continue
             if begin > first:
-                out.append(self._plain(first, begin - 1))
+                out += self._plain(OffsetRange(first, begin - 1))
             out.append(_gap(begin, end, reason, where))
             first = end + 1
         if first <= hole.last:
-            out.append(self._plain(first, hole.last))
+            out += self._plain(OffsetRange(first, hole.last))
         return tuple(out)
 
     def _below_the_disks(self, offsets: OffsetRange) -> Iterator[Gap]:
@@ -147,14 +147,20 @@ class HoleJudge:
         for part in remote_parts(offsets, view, self._remote):
             yield _gap(*part.offsets, remote_reason(part), part.detail)
 
-    def _plain(self, first: int, last: int) -> Gap:
-        return _gap(first, last, GapReason.COMPACTED if last < self._cleaned_below else GapReason.NEVER_SEEN)
+    def _plain(self, offsets: OffsetRange) -> Iterator[Gap]:
+        if offsets.last < self._cleaned_below or self._leader is None:
+            is_cleaned = offsets.last < self._cleaned_below
+            yield _gap(*offsets, GapReason.COMPACTED if is_cleaned else GapReason.NEVER_SEEN)
+            return
+        copied = [one for one in remote_parts(offsets, self._leader.view, self._remote) if one.segment is not None]
+        yield from (_gap(*one.offsets, GapReason.IN_REMOTE, one.detail) for one in copied)
+        yield from (_gap(*one, GapReason.NEVER_SEEN) for one in offsets.without(one.offsets for one in copied))
 
 
 def remote_parts(offsets: OffsetRange, log: LoadedLog, remote: RemoteCopies) -> Iterator[RemotePart]:
     """Yield offsets of a log that are on no disk, by what is on record of their copies in remote storage."""
     one = log.replica
-    return remote.parts(offsets, one.topic_partition, one.topic_id, log.epochs, log.log_start_offset)
+    return remote.parts(offsets, one.topic_partition, one.topic_id, log.written_epochs, log.log_start_offset)
 
 
 def remote_reason(part: RemotePart) -> GapReason:

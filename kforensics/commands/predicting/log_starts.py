@@ -229,6 +229,7 @@ class LogStarts:
                 now_ms=self._conditions.now_ms,
                 index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
                 index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
+                has_remote_storage=self._known.is_tiered(topic),
                 producer_expiration_ms=self._known.of_broker(
                     name, loading_rules(version).default_producer_expiration_ms
                 ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, merged
 from kforensics.commands.tracing.topic_evidence import TruncationAccount, is_of
 from kforensics.damage import Absent
+from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import DoubtKind
@@ -57,8 +58,11 @@ def searched(
     own = [one for one in scanned if is_of(one.replica, current)]
     covered = _covered(own, leader)
     truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
+    own_bytes = (one for one in remote.of(partition, current) if one.may_hold_bytes)
+    remote_bytes = (*own_bytes, *remote.former(partition, current))
     gaps = [
         *_holes(partition, own, leader, covered, remote),
+        *_beside(partition, leader, remote_bytes),
         *_membership(partition, scanned, report),
         *truncated,
         *_unread(partition, scanned),
@@ -81,7 +85,7 @@ def searched(
         doubted_from=_doubted_from(leader, has_changed=account.has_changed(partition, current))
         if doubted
         else Absent.NOT_APPLICABLE,
-        remote_bytes=tuple(one for one in remote.of(partition, current) if one.may_hold_bytes),
+        remote_bytes=remote_bytes,
     )
 
 
@@ -163,11 +167,11 @@ def _holes(
     held = merged([OffsetRange(first, last) for first, last, _ in runs])
     for hole in OffsetRange(0, end - 1).without(covered):
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
-            if reason is GapReason.NEVER_SEEN:
-                yield from _never_seen(partition, offsets, held, leader)
-                continue
-            if reason is GapReason.REMOTE:
+            if reason in {GapReason.NEVER_SEEN, GapReason.REMOTE}:
                 for part in remote_parts(offsets, leader, remote):
+                    if reason is GapReason.NEVER_SEEN and part.segment is None:
+                        yield from _never_seen(partition, part.offsets, held, leader)
+                        continue
                     yield _gap(partition=partition, offsets=part.offsets, reason=remote_reason(part), detail=part.words)
                 continue
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
@@ -178,6 +182,21 @@ def _holes(
             reason=GapReason.DAMAGED,
             detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
         )
+
+
+def _beside(
+    partition: TopicPartition, leader: LoadedLog | None, copies: Sequence[RemoteSegment]
+) -> Iterator[SearchGap]:
+    """Yield the offsets of copies that the leader's log has not."""
+    if leader is None:
+        return
+    log = OffsetRange(leader.log_start_offset, leader.log_end_offset - 1)
+    for copy in copies:
+        is_own = copy.topic_id == leader.replica.topic_id or isinstance(leader.replica.topic_id, Absent)
+        whose = "not of the leader's log" if is_own else f"of the topic with id {copy.topic_id}"
+        for there in copy.beside(leader.written_epochs, log) if is_own else (copy.offsets,):
+            detail = f"{whose}, and remote storage was not searched; {copy.words}"
+            yield _gap(partition=partition, offsets=there, reason=GapReason.REMOTE, detail=detail)
 
 
 def _never_seen(

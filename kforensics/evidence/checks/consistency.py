@@ -27,7 +27,7 @@ from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, Wants, of_wanted
-from kforensics.units import TopicPartition
+from kforensics.units import REMOTE_LOG_TOPIC, TopicPartition
 
 SPLIT_LENGTH = 48 << 20
 """Bytes of a partition from which its segments are walked by several processes."""
@@ -171,7 +171,8 @@ def _plan(index: int, found: FoundInput) -> _Plan:
     for item in found.walk():
         match item:
             case FoundDirectory():
-                has_remote_logs |= item.kind is DirectoryKind.REMOTE_INDEX_CACHE
+                is_record = not isinstance(item.name, Absent) and item.name.topic == REMOTE_LOG_TOPIC
+                has_remote_logs |= is_record or item.kind is DirectoryKind.REMOTE_INDEX_CACHE
                 if not isinstance(item.name, Absent) or item.kind is DirectoryKind.PARTITION:
                     files[item] = []
             case FoundFile():

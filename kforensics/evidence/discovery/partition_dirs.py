@@ -151,6 +151,8 @@ class PartitionPlace(NamedTuple):
     """No segment of any partition of its input is here, though its checkpoints refer to records."""
     has_deleted: bool = False
     """It holds segments that were renamed for deletion."""
+    remote_starts: tuple[tuple[str, int], ...] = ()
+    """Topic ids of its name, and where their finished copies in remote storage begin, by records among the inputs."""
 
     @property
     def is_live(self) -> bool:

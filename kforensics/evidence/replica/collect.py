@@ -242,7 +242,7 @@ def _replica(place: PartitionPlace, files: Sequence[FoundFile], own: _OwnFiles) 
         for f in files
         if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
     )
-    orphans = orphan_indexes([(f.name, f.path) for f in files]) | _lost_start(place, own.epochs, files)
+    orphans = orphan_indexes([(f.name, f.path) for f in files]) | _lost_start(place, own, files)
     return _replica_of(
         place,
         topic_id=own.topic_id,
@@ -299,20 +299,21 @@ def _replica_of(
         is_controller=state.is_controller,
         producer_snapshots=producer_snapshots,
         orphan_indexes=orphan_indexes,
+        remote_start=next((start for one, start in place.remote_starts if one == topic_id), Absent.UNKNOWN),
         damage=damage,
         has_records=has_records,
     )
 
 
-def _lost_start(
-    place: PartitionPlace, epochs: Sequence[EpochEntry] | Absent, files: Sequence[FoundFile]
-) -> dict[int, str]:
+def _lost_start(place: PartitionPlace, own: _OwnFiles, files: Sequence[FoundFile]) -> dict[int, str]:
     """Return the checkpoint of leader epochs by the offset where it begins, where a clean stop left the log beginning there and it does not any more."""
     state, partition = place.state, place.topic_partition
     is_settled = state.clean_shutdown and begins_with_first_segment(state, partition)
-    if isinstance(epochs, Absent) or not is_settled or partition.topic in METADATA_TOPICS:
+    if isinstance(own.epochs, Absent) or not is_settled or partition.topic in METADATA_TOPICS:
         return {}
-    return lost_start(epochs, [file.name for file in files], f"{place.path}/{EPOCHS_FILE}")
+    if any(one == own.topic_id for one, _ in place.remote_starts):
+        return {}
+    return lost_start(own.epochs, [file.name for file in files], f"{place.path}/{EPOCHS_FILE}")
 
 
 def _by_base(segments: Sequence[Segment]) -> tuple[Segment, ...]:

@@ -448,7 +448,13 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
-    unread = ((one, doubt) for one in affected for doubt in one.doubts if doubt.kind is DoubtKind.UNREADABLE)
+    # Offsets that are nowhere by all that is on record are named before what only may be missing.
+    unread = (
+        (one, doubt)
+        for one in affected
+        for doubt in one.doubts
+        if doubt.kind is DoubtKind.UNREADABLE or (doubt.kind is DoubtKind.REMOTE and not doubt.is_input)
+    )
     incident, doubt = (
         next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     )

@@ -27,7 +27,18 @@ COPIES_NOT_READ = Rule(
     references=("KIP-405", "KAFKA-17062"),
 )
 
-OF_TIERS = frozenset({IN_NEITHER_TIER.code, COPIES_NOT_READ.code})
+BESIDE_THE_LOG = Rule(
+    "KF130",
+    Weight.DECIDE,
+    title="finished copies in remote storage hold offsets that the log has not",
+    meaning="A broker copies only what is committed. Then an unclean election, or a disk that was lost, took these records out of the log, and no broker reads them from copies of other leader epochs, or behind its end.",
+    advice="Keep every copy of the data directories and delete nothing in remote storage: these copies may be the only ones.",
+    references=("KIP-405",),
+)
+
+_MOST = 4
+
+OF_TIERS = frozenset({IN_NEITHER_TIER.code, COPIES_NOT_READ.code, BESIDE_THE_LOG.code})
 
 
 def tier_findings(tiers: Tiers) -> Iterator[Finding]:
@@ -46,7 +57,19 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=one.offsets,
             citations=tuple(dict.fromkeys(copy.citation for part in parts for copy in part.others)),
         )
-    unread = tiers.unread
+    beside = [(there, one) for one in tiers.copies if one.is_finished for there in tiers.beside(one)]
+    if beside:
+        whole = OffsetRange(min(there.first for there, _ in beside), max(there.last for there, _ in beside))
+        runs = whole.without(tuple(whole.without(there for there, _ in beside)))
+        offsets = listed([f"{first} to {last}" for first, last in runs], most=_MOST)
+        yield BESIDE_THE_LOG.states(
+            f"{tiers.partition}: finished copies in remote storage hold records at offsets {offsets} that the log has not: they are of other leader epochs, or behind its end at {tiers.log_end_offset}",
+            confidence=Confidence.LIKELY,
+            topic_partition=tiers.partition,
+            offsets=whole,
+            citations=tuple(dict.fromkeys(one.citation for _, one in beside)),
+        )
+    unread = (*tiers.unread, *tiers.former)
     if unread:
         yield COPIES_NOT_READ.states(
             f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread, tiers)})",
@@ -70,12 +93,15 @@ def not_shown(tiers: Tiers) -> Iterator[str]:
 
 def _kinds(copies: Sequence[RemoteSegment], tiers: Tiers) -> str:
     begins = begins_at(tiers.log_start_offset, tiers.epochs, tiers.copies)
+    former = len(tiers.former)
+    copies = copies[: len(copies) - former]
     below = [one.is_finished and one.offsets.last < begins for one in copies]
     counts = {
         "never finished": sum(one.state == CopyState.STARTED for one in copies),
         "whose deletion was not finished": sum(one.state == CopyState.DELETE_STARTED for one in copies),
         "below the log start, which are to be deleted": sum(below),
-        "of other leader epochs": sum(one.is_finished for one in copies) - sum(below),
+        "of other leader epochs, or behind the end of the log": sum(one.is_finished for one in copies) - sum(below),
+        "of a topic with another id": former,
         "of a state that is newer than known": sum(one.state > CopyState.DELETE_FINISHED for one in copies),
     }
     return listed([f"{count:,} {words}" for words, count in counts.items() if count])

@@ -613,15 +613,25 @@ def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: M
             is_input=bool(part.lacks),
         )
         return
+    for copy in () if tiers is None else tiers.copies:
+        for first, last in tiers.beside(copy) if tiers is not None and copy.is_finished else ():
+            yield Doubt(
+                DoubtKind.REMOTE,
+                f"what took offsets {first} to {last} out of the log, which a finished copy in remote storage holds",
+                "the metadata log of that time, or an earlier copy of the log directories",
+                offsets=OffsetRange(first, last),
+                is_input=False,
+            )
+            return
 
 
 def tiers_of(leader: "LogCopy | None", copies: "Sequence[LogCopy]", remote: RemoteCopies) -> Tiers | None:
     """Return where the offsets of the leader's log are, none where it is on disk from its start and nothing is on record of copies in remote storage."""
-    if leader is None or leader.view.log_end_offset <= leader.view.log_start_offset:
+    if leader is None:
         return None
     view, replica = leader.view, leader.view.replica
     is_whole = view.log_start_offset >= view.content_start_offset
-    if is_whole and not remote.of(replica.topic_partition, replica.topic_id):
+    if is_whole and not remote.any_of(replica.topic_partition):
         return None
     held = [
         OffsetRange(copy.view.content_start_offset, copy.view.log_end_offset - 1)
@@ -630,4 +640,4 @@ def tiers_of(leader: "LogCopy | None", copies: "Sequence[LogCopy]", remote: Remo
     ]
     held.append(OffsetRange(view.content_start_offset, view.log_end_offset - 1))
     log = OffsetRange(view.log_start_offset, view.log_end_offset - 1)
-    return Tiers.of(replica.topic_partition, replica.topic_id, log, held, view.epochs, remote)
+    return Tiers.of(replica.topic_partition, replica.topic_id, log, held, view.written_epochs, remote)

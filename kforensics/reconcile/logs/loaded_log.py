@@ -127,6 +127,11 @@ class LoadedLog:
         known = [entries[-1].leader_epoch for entries in (cache, self.batch_epochs) if entries]
         return max(known) if known else Absent.NOT_APPLICABLE
 
+    @property
+    def written_epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader epochs by which its broker reads remote storage: those of `leader-epoch-checkpoint`, none without it."""
+        return self.epochs if self.epochs_from == "checkpoint" else ()
+
     @cached_property
     def left_out(self) -> tuple[Unaccounted, ...]:
         """The offsets of segments whose indexes are here: they were removed, or left out of the copy."""
@@ -225,7 +230,9 @@ def load_beside(replica: Replica, other: LoadedLog | None) -> LoadedLog:
 _SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
 """Properties that are the same of logs that are loaded alike."""
 
-_OF_LOG = attrgetter("clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records")
+_OF_LOG = attrgetter(
+    "remote_start", "clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records"
+)
 _OF_SEGMENT = attrgetter(
     "base_offset",
     "first_offset",
@@ -294,7 +301,7 @@ def load_replica(replica: Replica) -> KnownLoad:
         [_known_segment(segment) for segment in replica.segments],
         clean_shutdown=replica.clean_shutdown and not is_metadata,
         recovery_point=0 if is_metadata else _value_or_zero(replica.recovery_point),
-        log_start_offset=_value_or_zero(replica.log_start),
+        log_start_offset=_claimed_start(replica, 0),
         checkpoint_epochs=() if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs,
         has_remote_storage=_has_remote_storage(replica),
     )
@@ -325,15 +332,25 @@ def _first_fatal(segment: Segment) -> Damage | None:
 
 
 def _has_remote_storage(replica: Replica) -> bool:
-    """Return whether the topic keeps older segments in remote storage, by the traces that only remote storage leaves.
+    """Return whether the topic keeps older segments in remote storage, by the record of copies, or by the traces that only remote storage leaves.
 
     The log start and the leader epochs lie below the first segment on disk: without remote storage both rise with it.
     """
-    entries, start = replica.checkpoint_epochs, replica.log_start
-    if isinstance(entries, Absent) or isinstance(start, Absent) or not entries or not replica.segments:
+    if not replica.segments:
         return False
     first_base = replica.segments[0].base_offset
-    return start.value < first_base and entries[0].start_offset < first_base
+    epochs_from = replica.epochs_from
+    has_epochs_below = (
+        epochs_from < first_base if isinstance(epochs_from, int) else isinstance(replica.remote_start, int)
+    )
+    return has_epochs_below and _claimed_start(replica, first_base) < first_base
+
+
+def _claimed_start(replica: Replica, unknown: int) -> int:
+    """Return where the log starts by its checkpoint, else where its copies in remote storage begin."""
+    if not isinstance(replica.log_start, Absent):
+        return replica.log_start.value
+    return unknown if isinstance(replica.remote_start, Absent) else replica.remote_start
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:

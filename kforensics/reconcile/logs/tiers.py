@@ -85,6 +85,23 @@ class RemoteCopies:
         ]
         return named[0] if len(named) == 1 else ()
 
+    def any_of(self, partition: TopicPartition) -> bool:
+        """Whether copies of a partition of that name are on record, whatever its topic id."""
+        return any(
+            number == partition.partition and found[0].topic == partition.topic
+            for (_, number), found in self.segments.items()
+        )
+
+    def former(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[RemoteSegment, ...]:
+        """Return the copies of a partition of that name whose topic has another id, and whose bytes may be left."""
+        return tuple(
+            one
+            for (other, number), found in self.segments.items()
+            if number == partition.partition and not isinstance(topic_id, Absent) and other != topic_id
+            for one in found
+            if one.topic == partition.topic and one.may_hold_bytes
+        )
+
     def lacks(self, partition: TopicPartition, topic_id: str | Absent) -> str:
         """Return the record of the copies of a partition where it was not read whole, in words."""
         raw, known = _uuid(topic_id), self.of(partition, topic_id)
@@ -190,6 +207,8 @@ class Tiers:
     """All copies in remote storage on record."""
     epochs: tuple[EpochEntry, ...]
     """Of its log."""
+    former: tuple[RemoteSegment, ...]
+    """Copies of a topic of that name with another id."""
 
     @classmethod
     def of(
@@ -213,12 +232,13 @@ class Tiers:
             parts=tuple(parts),
             copies=remote.of(partition, topic_id),
             epochs=tuple(epochs),
+            former=remote.former(partition, topic_id),
         )
 
     @property
     def ranges(self) -> tuple[TierRange, ...]:
         """All offsets of the log in their order."""
-        log = OffsetRange(self.log_start_offset, self.log_end_offset - 1)
+        log = self._log
         finished = [there for one in self.copies if one.is_finished for there in one.readable(self.epochs)]
         found = [TierRange(part.offsets, _tier(part)) for part in self.parts]
         here = log.without(part.offsets for part in self.parts)
@@ -235,13 +255,21 @@ class Tiers:
         return tuple(joined)
 
     @property
+    def _log(self) -> OffsetRange:
+        return OffsetRange(self.log_start_offset, self.log_end_offset - 1)
+
+    @property
     def unread(self) -> tuple[RemoteSegment, ...]:
-        """Copies whose bytes may be in remote storage though brokers read none of them."""
+        """Copies whose bytes may be in remote storage though brokers do not read all of them."""
         return tuple(
             one
             for one in self.copies
-            if one.may_hold_bytes and not (one.is_finished and any(one.readable(self.epochs)))
+            if one.may_hold_bytes and not (one.is_finished and any(one.readable(self.epochs)) and not self.beside(one))
         )
+
+    def beside(self, copy: RemoteSegment) -> tuple[OffsetRange, ...]:
+        """Return the offsets of a copy that the log has not: they were committed when a broker copied them."""
+        return tuple(copy.beside(self.epochs, self._log))
 
 
 def _tier(part: RemotePart) -> Tier:

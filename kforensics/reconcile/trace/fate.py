@@ -199,11 +199,9 @@ class FateJudge:
         elif was_cleaned and (record.key is not None or found.outcome is True):
             state = "deleted-on-purpose"
             fate.append(self._cleaned(found))
-        elif self._leader is not None and record.offset < self._leader.content_start_offset:
-            part = next(remote_parts(OffsetRange(record.offset, record.offset), self._leader, self._remote))
-            state = "in-remote-storage" if part.segment is not None else "unknown"
-            begins = f"the log on local disks begins at offset {self._leader.content_start_offset:,}, and this one is {part.words}"
-            fate.append(Fate(FateKind.REMOTE, begins, (self._leader.replica.cite(),)))
+        elif (below := self._below_disks(record.offset)) is not None:
+            state = below[0]
+            fate.append(below[1])
         else:
             state = "unknown"
             fate.append(Fate(FateKind.UNEXPLAINED, self._unexplained(record), _places(found)))
@@ -232,6 +230,21 @@ class FateJudge:
             fate=tuple(fate),
             copies=tuple(self._copy(record, copy, successor) for copy in found.copies),
         )
+
+    def _below_disks(self, offset: int) -> tuple[str, Fate] | None:
+        """Return the state and fate of an offset below the first segment on disk, None where it is not below."""
+        leader = self._leader
+        if leader is None or offset >= leader.content_start_offset:
+            return None
+        # What was deleted is known of offsets that were deleted from the start of the log on.
+        below = OffsetRange(min(leader.log_start_offset, offset), leader.content_start_offset - 1)
+        part = next(one for one in remote_parts(below, leader, self._remote) if offset <= one.offsets.last)
+        state = "in-remote-storage" if part.segment is not None else "unknown"
+        state = "deleted-on-purpose" if part.is_deleted else state
+        begins = (
+            f"the log on local disks begins at offset {leader.content_start_offset:,}, and this one is {part.words}"
+        )
+        return state, Fate(FateKind.REMOTE, begins, (leader.replica.cite(),))
 
     def _unexplained(self, record: Record) -> str:
         words = "no live replica holds it, and no input shows whether truncation, deletion or a cleaner took it"
@@ -277,7 +290,9 @@ class FateJudge:
         if self._is_below_start(offset):
             fate = self._below_start(offset)
             return self._without_copy(offset, self._state_below(fate), "possible", (fate,))
-        leader = self._leader
+        below, leader = self._below_disks(offset), self._leader
+        if below is not None and below[0] == "deleted-on-purpose":
+            return self._without_copy(offset, below[0], "possible", below[1:])
         is_inside = leader is not None and leader.content_start_offset <= offset < leader.log_end_offset
         if leader is not None and is_inside and offset < leader.cleaned_below:
             if any(one.offsets.first <= offset <= one.offsets.last for one in leader.damaged):
@@ -394,11 +409,15 @@ class FateJudge:
             else view.replica.cite()
             for view in views
         )
+        bases = {one.base_offset for view in self._views.values() for one in view.segments}
         known = LogStart(
             offset=start,
             moves=self._log_starts,
-            is_inside=start not in {one.base_offset for view in self._views.values() for one in view.segments},
-            times=self._retention(views[0].replica.broker_id),
+            is_inside=bool(bases) and min(bases) < start and start not in bases,
+            # What is in remote storage counts for its retention, too.
+            times=RetentionTimes()
+            if self._remote.any_of(self._partition)
+            else self._retention(views[0].replica.broker_id),
             epochs_from=views[0].replica.epochs_from,
         )
         removal = known.removal(offset)

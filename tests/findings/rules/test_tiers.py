@@ -7,7 +7,11 @@ import pytest
 from kforensics import capture, diff, explain, groups, predict, salvage, trace, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
-from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
+from kforensics.formats.messages.remote_log import (
+    REMOTE_LOG_SEGMENT,
+    REMOTE_LOG_SEGMENT_UPDATE,
+    REMOTE_PARTITION_DELETE,
+)
 from tests.builders.coordinators import batch, commit
 from tests.builders.directories import CLUSTER, log_dir
 
@@ -16,9 +20,9 @@ NOW = 1_700_000_000_000
 STARTED, FINISHED, DELETING, DELETED = range(4)
 
 
-def copy(name, first, last, *states, epoch=0):
+def copy(name, first, last, *states, epoch=0, topic_id=TOPIC):
     """The records of one copy: begun, then in each state."""
-    named = {"name": "archive", "id": TOPIC, "partition": 0}
+    named = {"name": "archive", "id": topic_id, "partition": 0}
     segment = {"remote_log_segment_id": {"topic_id_partition": named, "id": f"{name:A<22}"}, "broker_id": 1}
     epochs = [{"leader_epoch": epoch, "offset": first}]
     begun = {"start_offset": first, "end_offset": last, "segment_leader_epochs": epochs, "event_timestamp_ms": NOW}
@@ -57,7 +61,15 @@ def tiers(place):
 
 
 def of_tiers(result):
-    return {one.code: one for one in result.findings if one.code in {"KF122", "KF123"}}
+    return {one.code: one for one in result.findings if one.code in {"KF122", "KF123", "KF130"}}
+
+
+def removal(*states):
+    """Records of the deletion of the whole partition."""
+    named = {"topic_id_partition": {"name": "archive", "id": TOPIC, "partition": 0}}
+    for at, state in enumerate(states, 10):
+        fields = {**named, "event_timestamp_ms": NOW + at, "remote_partition_delete_state": state}
+        yield encode_framed(REMOTE_PARTITION_DELETE, 0, fields)
 
 
 def saved(place, out):
@@ -122,7 +134,10 @@ def test_a_copy_of_leader_epochs_that_the_log_has_not_is_read_by_no_broker(tmp_p
     assert (60, 89, "neither") in tiers(place)
     found = of_tiers(verify(place))
     assert "its leader epochs are not those of the log" in found["KF122"].meaning
-    assert "1 copy in remote storage that no broker reads (1 of other leader epochs)" in found["KF123"].statement
+    assert (
+        "1 copy in remote storage that no broker reads (1 of other leader epochs, or behind the end of the log)"
+        in found["KF123"].statement
+    )
     assert not found["KF123"].is_grave
 
 
@@ -170,3 +185,67 @@ def test_a_group_that_reads_from_remote_storage_is_below_no_log_start(tmp_path, 
     (position,) = groups(place).body.groups[0].positions
     assert bool(position.deleted_unread) is is_below
     assert ("AUDIT IS BELOW THE LOG START" in groups(place).answer.headline) is is_below
+
+
+@pytest.mark.parametrize(("states", "words"), [((0,), "is being deleted"), ((0, 1, 2), "was deleted")])
+def test_the_deletion_of_a_partition_takes_all_of_its_copies(tmp_path, states, words):
+    place = disks(tmp_path, *(copy(*one, epoch=at) for at, one in enumerate(WHOLE)), removal(*states))
+    assert tiers(place) == [(0, 89, "deleted"), (90, 99, "local")]
+    found = trace(place, topics="archive", offset=70)
+    assert found.answer.state == "deleted-on-purpose"
+    assert words in found.answer.headline
+
+
+@pytest.mark.parametrize(("ends", "first"), [(100, 100), (90, 90)])
+def test_what_finished_copies_hold_behind_the_end_of_every_log_is_denied_by_no_command(tmp_path, ends, first):
+    """Brokers copy committed records alone, so a log that ends before them has lost them."""
+    place = disks(tmp_path, copy(*WHOLE[0]), copy("b", 60, 119, FINISHED, epoch=1))
+    if ends == 90:
+        (place / f"archive-0/{90:020d}.log").write_bytes(b"")
+    words = f"finished copies in remote storage hold records at offsets {first} to 119 that the log has not"
+    for result in (verify(place), explain(place), diff(place)):
+        assert words in of_tiers(result)["KF130"].statement
+        assert result.exit_code != 0
+    assert words in diff(place).answer.headline
+    found = trace(place, topics="archive", offset=110)
+    assert found.answer.state == "unknown"
+    assert "remote storage was not searched. The copy of offsets 60 to 119 was finished" in str(found.answer.unknown)
+
+
+def test_copies_of_an_earlier_topic_of_that_name_are_told(tmp_path):
+    place = disks(
+        tmp_path, copy(*WHOLE[0]), copy(*WHOLE[1], epoch=1), copy("c", 0, 200, FINISHED, topic_id="A" * 21 + "Q")
+    )
+    assert "(1 of a topic with another id)" in of_tiers(verify(place))["KF123"].statement
+    assert "(1 of a topic with another id)" in of_tiers(explain(place))["KF123"].statement
+    assert trace(place, topics="archive", offset=150).answer.state == "unknown"
+
+
+@pytest.mark.parametrize("name", ["log-start-offset-checkpoint", "archive-0/leader-epoch-checkpoint"])
+def test_a_lost_checkpoint_makes_no_deletion_of_what_finished_copies_hold(tmp_path, name):
+    place = whole(tmp_path)
+    (place / name).unlink()
+    assert tiers(place) == [(0, 89, "remote"), (90, 99, "local")]
+    assert trace(place, topics="archive", offset=70).answer.state == "in-remote-storage"
+    assert saved(place, tmp_path / "out") == [(0, "in-remote-storage")]
+    assert not [one for one in diff(place).findings if one.code == "KF116"]
+
+
+def test_a_segment_that_is_missing_between_others_is_in_its_copy(tmp_path):
+    place = whole(tmp_path)
+    log = build_record_batch(0, [(NOW, b"k", b"v")] * 40, partition_leader_epoch=0)
+    (place / f"archive-0/{0:020d}.log").write_bytes(encode_record_batch(log))
+    assert tiers(place) == [(0, 39, "both"), (40, 89, "remote"), (90, 99, "local")]
+    assert trace(place, topics="archive", offset=70).answer.state == "in-remote-storage"
+    assert saved(place, tmp_path / "out") == [(40, "in-remote-storage")]
+
+
+def test_retention_of_a_tiered_log_starts_it_at_the_end_of_a_copy(tmp_path):
+    """No segment on disk begins there: it is no request of a client all the same."""
+    place = disks(tmp_path, copy(*WHOLE[0], DELETING, DELETED), copy(*WHOLE[1], epoch=1))
+    (place / "log-start-offset-checkpoint").write_text("0\n1\narchive 0 60\n")
+    (place / "archive-0/leader-epoch-checkpoint").write_text("0\n1\n1 60\n")
+    found = trace(place, topics="archive", offset=10)
+    assert found.answer.state == "deleted-on-purpose"
+    assert "DeleteRecords): the log starts inside" not in found.answer.headline
+    assert verify(place).exit_code == 0
