@@ -151,9 +151,14 @@ class ScannedReplica:
             self._files[path] = self._file(path)
         return self._files[path]
 
+    def is_left_over(self, path: str) -> bool:
+        """Whether a file was renamed, and the next start does not put it in place."""
+        is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE
+        return is_renamed and all(one.path != path for one in self.replica.segments)
+
     def _file(self, path: str) -> CopyFile:
         suffix = parse_file_name(path.rpartition("/")[2]).suffix
-        is_renamed = suffix is not FileSuffix.NONE and self.kind is not CopyKind.SNAPSHOT
+        is_renamed = self.is_left_over(path) and self.kind is not CopyKind.SNAPSHOT
         kind = CopyKind.DELETED if is_renamed else self.kind
         return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
 
@@ -244,8 +249,7 @@ def scanned_replica(
     """Return one directory with what its files gave."""
     one = ScannedReplica(place=place, collected=collected, kind=kind, log=load_log(collected.replica))
     for path, file in files.items():
-        is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE
-        coverage = one.left_over if is_renamed else one.coverage
+        coverage = one.left_over if one.is_left_over(path) else one.coverage
         for run in file.coverage.runs:
             coverage.add_run(*run)
         one.markers.merge(file.markers)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.evidence.discovery.partition_dirs import CleanerLag
+from kforensics.evidence.discovery.partition_dirs import CleanerLag, left_by_cleaning
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
@@ -115,6 +115,11 @@ class PartitionContext:
         if self.clean_shutdown is True:
             return False
         return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether the next start puts segments in place that a cleaning has written: those that it replaces may be gone."""
+        return any(is_taken for _, is_taken in left_by_cleaning(self.files))
 
     def of_kind(self, kind: FileKind) -> tuple[FoundFile, ...]:
         """Return the directory's files of a kind that are in use, in the order of their offsets."""

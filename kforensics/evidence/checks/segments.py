@@ -167,6 +167,7 @@ def check_missing(
     # Up to 0.10 and where the cleaner was, segments need not follow one another.
     is_whole = (
         is_sound
+        and not context.is_replacing
         and context.cleaner_point is Absent.NOT_WRITTEN
         and not any(segment.scan.has_empty_batch for segment in segments)
     )
@@ -186,7 +187,7 @@ def check_missing(
 
 def doubt_of_holes(context: PartitionContext, segments: Sequence[ScannedSegment]) -> Iterator[Remark]:
     """Yield the offsets between segments that no segment holds, where no checkpoint here says whether a cleaner has been there; it would have left gaps elsewhere, too."""
-    if not context.is_live or context.are_logs_left_out or context.is_metadata:
+    if not context.is_live or context.are_logs_left_out or context.is_metadata or context.is_replacing:
         return
     is_known = context.cleaner_point is Absent.NOT_WRITTEN or isinstance(context.cleaner_point, CheckpointValue)
     partition = context.topic_partition

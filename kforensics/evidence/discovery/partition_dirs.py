@@ -19,6 +19,7 @@ from kforensics.formats.log.batch_table import BATCH_HEADER, TIMESTAMP_TYPE_BIT
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
+    LARGEST_OFFSET,
     DirectoryState,
     FileKind,
     FileSuffix,
@@ -624,14 +625,19 @@ def live_segments(files: Iterable[FoundFile]) -> list[tuple[int, int, int]]:
     )
 
 
-def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[int, str, str]]:
-    """Return base offset, name and suffix of each segment that a cleaning was to put in place, or was writing."""
+def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[FoundFile, bool]]:
+    """Return each segment that a cleaning, or a split, was to put in place or was writing, and whether the next start puts it in place (since 2.0)."""
+    left = [one for one in files if one.name.kind is FileKind.SEGMENT and one.name.suffix in _REPLACING]
+    bases = [one.name.base_offset for one in left if one.name.suffix is FileSuffix.CLEANED]
+    lowest = min((base for base in bases if isinstance(base, int)), default=LARGEST_OFFSET)
     return [
-        (base, one.path.rpartition("/")[2], one.name.suffix)
-        for one in files
-        if one.name.kind is FileKind.SEGMENT and one.name.suffix in {FileSuffix.SWAP, FileSuffix.CLEANED}
+        (one, one.name.suffix is FileSuffix.SWAP and base < lowest)
+        for one in left
         if isinstance(base := one.name.base_offset, int)
     ]
+
+
+_REPLACING = frozenset({FileSuffix.SWAP, FileSuffix.CLEANED})
 
 
 def cleaner_lag_of(place: PartitionPlace, *, is_stopped: bool = False) -> CleanerLag | None:

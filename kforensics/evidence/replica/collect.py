@@ -14,6 +14,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     begins_with_first_segment,
     checkpoint_offset,
     checkpoint_value,
+    left_by_cleaning,
     parsed_once,
     problem_of,
 )
@@ -163,7 +164,8 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
     problems: list[Problem] = []
     files = _list(place, problems)
     directory = _replica(place, files, _read_own_files(place, files, problems))
-    return read_tails(place, _in_order(files, FileSuffix.NONE), directory, scan)
+    wanted = _in_order(files, FileSuffix.NONE)
+    return None if _are_replaced(wanted) else read_tails(place, wanted, directory, scan)
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
@@ -374,6 +376,8 @@ def _ends(
     if not place.state.store.holds_bytes:
         return None
     wanted = _in_order(files, FileSuffix.NONE)
+    if _are_replaced(wanted):
+        return None
 
     def scan(found: FoundFile) -> Segment:
         assert isinstance(found.name.base_offset, int)
@@ -389,8 +393,17 @@ def _ends(
 
 
 def _in_order(files: Sequence[FoundFile], suffix: FileSuffix) -> list[FoundFile]:
+    """Return the segments of a suffix; those in use as the next start has them, which puts what a cleaning wrote in place of what is gone."""
     wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
+    if suffix in {FileSuffix.NONE, FileSuffix.SWAP}:
+        bases = {f.name.base_offset for f in files if f.name.kind is FileKind.SEGMENT and not f.name.is_transient}
+        placed = [f for f, is_taken in left_by_cleaning(files) if is_taken and f.name.base_offset not in bases]
+        wanted = [*wanted, *placed] if suffix is FileSuffix.NONE else [f for f in wanted if f not in placed]
     return sorted(wanted, key=lambda f: (f.name.base_offset, f.path))
+
+
+def _are_replaced(wanted: Sequence[FoundFile]) -> bool:
+    return any(f.name.suffix is FileSuffix.SWAP for f in wanted)
 
 
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
@@ -405,7 +418,7 @@ def _segments(
     scanned: Mapping[str, Segment],
     lacking: list[str] | None = None,
 ) -> tuple[Segment, ...]:
-    out = []
+    out, replaced_to = [], -1
     for found in _in_order(files, suffix):
         assert isinstance(found.name.base_offset, int)
         segment = scanned.get(found.path)
@@ -419,6 +432,10 @@ def _segments(
             lacking.append(found.path)
         if segment.changed and not found.name.is_transient:
             problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
+        if found.name.suffix is FileSuffix.NONE and found.name.base_offset <= replaced_to:
+            continue
+        if found.name.suffix is FileSuffix.SWAP and suffix is FileSuffix.NONE and isinstance(segment.last_offset, int):
+            replaced_to = segment.last_offset
         out.append(segment)
     return tuple(out)
 
