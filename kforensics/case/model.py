@@ -149,7 +149,10 @@ def recorded_copies(case: Case) -> "Replayed | None":
         return None
     from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
 
-    return replayed(one for one in recorded if one.is_live)
+    lost = (one for one in _places(case).lost if one.topic_partition.topic == REMOTE_LOG_TOPIC)
+    return replayed(
+        (one for one in recorded if one.is_live), {one.topic_partition.partition: one.value.value for one in lost}
+    )
 
 
 @fact

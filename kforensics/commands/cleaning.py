@@ -30,6 +30,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.logs.compacted_keys import CompactedLog, keys_of_log
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
+from kforensics.source.naming import LARGEST_OFFSET
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
@@ -167,18 +168,27 @@ def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id
             advice="Set log.cleaner.enable=true, which is the default, and restart the broker.",
         )
     lag_ms = settings.number(partition.topic, "min.compaction.lag.ms", 0)
-    if lag_ms >= _LONG_MS:
+    if lag_ms >= max(_LONG_MS, _waited_ms(case, partition, broker_id)):
         yield _Why(
             f"min.compaction.lag.ms of the topic is {lag_ms:,}: no record is compacted before it is so old.",
             advice="Lower min.compaction.lag.ms where the log has become too large.",
         )
     ratio, _ = settings.of_topic(partition.topic, "min.cleanable.dirty.ratio")
-    if ratio is not None and (share := _share(ratio)) is not None and share > _USUAL_RATIO:
+    # Past max.compaction.lag.ms a log is cleaned whatever its ratio.
+    is_hurried = settings.number(partition.topic, "max.compaction.lag.ms", LARGEST_OFFSET) < LARGEST_OFFSET
+    if ratio is not None and not is_hurried and (share := _share(ratio)) is not None and share > _USUAL_RATIO:
         yield _Why(
             f"min.cleanable.dirty.ratio of the topic is {ratio.strip()}: the cleaner waits until that share of the log is dirty.",
             advice="Lower min.cleanable.dirty.ratio where the log has become too large.",
         )
     yield from _by_others(case, partition, broker_id)
+
+
+def _waited_ms(case: Case, partition: TopicPartition, broker_id: int | Absent) -> int:
+    """Return how old the oldest segment was that waits for the cleaner when the log was written last; 0 where that is not known."""
+    place = next(_live(case, partition, broker_id), None)
+    lag = None if place is None else cleaner_lag_of(place, is_stopped=True)
+    return 0 if place is None or lag is None else live_segments(files_of(place))[-1][2] - lag.since_ms
 
 
 def _is_known_compacted(settings: Settings, topic: str) -> bool | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage
@@ -128,12 +129,16 @@ class Replayed(NamedTuple):
     """Partitions of `__remote_log_metadata` of which every record was read."""
 
 
-def replayed(places: Iterable[PartitionPlace]) -> Replayed:
-    """Return every copy on record in the directories of `__remote_log_metadata`; what can't be read adds nothing."""
+def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = MappingProxyType({})) -> Replayed:
+    """Return every copy on record in the directories of `__remote_log_metadata`; what can't be read adds nothing.
+
+    Args:
+        lost: the offsets up to which checkpoints name its partitions where their node holds no directory of them.
+    """
     copies: dict[str, RemoteSegment] = {}
     states: _States = {}
     ends: dict[int, int] = {}
-    reached: dict[int, int] = {}
+    reached = dict(lost)
     for place in places:
         number = place.topic_partition.partition
         end = _read(place, copies, states)

@@ -63,6 +63,15 @@ def test_a_truncated_record_is_lost_with_what_took_it(capsys, unclean):
     assert [copy["broker_id"] for copy in present["copies"] if copy["in"] == "live"] == [1, 2, 3]
 
 
+def test_a_directory_that_a_start_sets_aside_holds_a_record_until_then(capsys, unclean, tmp_path):
+    final = copied(unclean / FINAL, tmp_path / "final")
+    (final / "broker-3/orders-0/partition.metadata").unlink()
+    code, document = trace(capsys, final, "-t", "orders", "-p", "0", "--offset", "10")
+
+    assert (code, document["answer"]["state"]) == (1, "present")
+    assert "the start of broker 3 sets its directory aside and begins an empty log" in document["answer"]["headline"]
+
+
 @pytest.mark.parametrize(
     "given", [(), ("broker-2",), ("broker-3", "controller-100"), ("broker-2/orders-0", "controller-100")]
 )

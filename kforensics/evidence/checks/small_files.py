@@ -51,7 +51,10 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
             is_missing = context.clean_shutdown is True and value.value == highest
             found.append(_missing(words, value, end) if is_missing else _above_end(words, value, end, context))
             highest = -1 if is_missing else highest
-    start = context.log_start
+    cleaned, start = context.cleaner_point, context.log_start
+    if isinstance(cleaned, CheckpointValue) and cleaned.value > end:
+        # A cleaner passes committed records alone, and a truncation takes its line along: it begins anew at the log start.
+        found.append(_above_end("cleaner's point", cleaned, end, context))
     if isinstance(start, CheckpointValue) and start.value > end:
         # A broker that loads such a log deletes every segment and begins an empty one at the log start.
         found.append(_line(start, f"a log start of at most {end}, the log end", "log start", Gravity.DAMAGE))

@@ -13,6 +13,7 @@ from kforensics.protocol.coordinators import remote_log_partition
 from kforensics.units import REMOTE_LOG_TOPIC, EpochEntry, OffsetRange, TopicPartition
 
 _UUID_LENGTH = 16
+_DELETED = frozenset({CopyState.DELETE_STARTED, CopyState.DELETE_FINISHED})
 
 
 class RemotePart(NamedTuple):
@@ -132,14 +133,16 @@ class RemoteCopies:
             offsets = OffsetRange(begins, offsets.last)
         lacks = self.lacks(partition, topic_id)
         held = _readable((one for one in segments if one.is_finished), epochs)
-        deleted = _readable((one for one in segments if one.state >= CopyState.DELETE_STARTED), epochs)
+        deleted = _readable((one for one in segments if one.state in _DELETED), epochs)
         found = [RemotePart(there, one) for there, one in _cut(offsets, held)]
         for hole in offsets.without(part.offsets for part in found):
             gone = list(_cut(hole, deleted))
             found += [RemotePart(there, None, (one,), is_deleted=True) for there, one in gone]
             for rest in hole.without(there for there, _ in gone):
                 near = [one for one in segments if one.offsets.meets(rest)]
-                found.append(RemotePart(rest, None, tuple(sorted(near, key=lambda one: one.changed_ms)), lacks=lacks))
+                is_newer = any(one.state > CopyState.DELETE_FINISHED for one in near)
+                open_by = lacks or ("a version that knows the states of these copies" if is_newer else "")
+                found.append(RemotePart(rest, None, tuple(sorted(near, key=lambda one: one.changed_ms)), lacks=open_by))
         found.sort(key=lambda part: part.offsets)
         is_first = offsets.first in {log_start, begins}
         below = len(list(takewhile(lambda part: part.is_deleted, found))) if is_first else 0
@@ -168,7 +171,7 @@ def begins_at(log_start: int, epochs: Sequence[EpochEntry], copies: Sequence[Rem
     it leads again it takes the log start from the leader epochs and the copies that are left (`RemoteLogManager.findLogStartOffset`).
     """
     first = epochs[0].start_offset if epochs else log_start
-    is_deleting = any(one.state >= CopyState.DELETE_STARTED and one.offsets.first <= log_start for one in copies)
+    is_deleting = any(one.state in _DELETED and one.offsets.first <= log_start for one in copies)
     return first if first > log_start and is_deleting else log_start
 
 

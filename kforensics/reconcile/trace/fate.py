@@ -164,6 +164,7 @@ class FateJudge:
             fate += list(self._expected(record, kept)) or [
                 self._cleaned_by_leader(kept) if was_cleaned and is_explained else self._elsewhere(record, kept)
             ]
+        fate += self._set_aside(kept)
         is_misplaced = self._is_misplaced(found)
         is_deleted_by_leader = self.is_leader_known and any(one.kind is FateKind.BELOW_LOG_START for one in fate)
         is_of_other_topic = self._is_of_other_topic(found)
@@ -500,6 +501,17 @@ class FateJudge:
                 f"{one.view.replica.owner} will truncate its log to offset {truncation.offset:,} when it follows {leader}{guessed}",
                 (one.view.replica.cite(),),
             )
+
+    def _set_aside(self, kept: Sequence[LoadedLog]) -> Iterator[Fate]:
+        """Yield which start sets a directory aside that holds the record, where no other replica keeps it, or the empty log that the broker then begins can lead."""
+        strays = self._report.strays if self._report is not None else ()
+        at = {one.place: one for one in strays}
+        held = [at.get((view.replica.input, view.replica.path)) for view in kept]
+        for view, one in zip(kept, held, strict=True):
+            if one is not None and (one.is_electable or None not in held):
+                sets = "sets its directory aside" if one.is_certain else "may set its directory aside"
+                words = f"the start of {view.replica.owner} {sets} and begins an empty log: {one.reason}"
+                yield Fate(FateKind.OUTSIDE, words, (view.replica.cite(),))
 
     def _elsewhere(self, record: Record, kept: Sequence[LoadedLog]) -> Fate:
         """Return what keeps a record from readers that other replicas than the leader hold."""

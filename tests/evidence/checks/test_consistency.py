@@ -212,6 +212,9 @@ def test_a_checkpoint_above_the_log_end(broker):
     report = named(look(broker), "recovery-point-offset-checkpoint")
     assert report.damage[0].found == "line 3: recovery point 99999, and a log that ends at 77"
     assert report.state is FileState.DAMAGED
+    (broker / "cleaner-offset-checkpoint").write_bytes(b"0\n1\ncodec-mixed 0 99999\n")
+    report = named(look(broker), "cleaner-offset-checkpoint")
+    assert report.damage[0].found == "line 3: cleaner's point 99999"
 
 
 def test_what_a_malformed_small_file_is(broker):

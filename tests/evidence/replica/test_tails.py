@@ -142,3 +142,22 @@ def test_a_segment_in_the_middle_that_left_its_index_behind_is_missing_at_every_
     for depth in ("tails", "content"):
         assert 1 == run(["diff", str(log), "--replicas", "1", "--depth", depth, "--format", "json"])
         assert "Offsets 11 to 21 are unaccounted for" in json.loads(capsys.readouterr().out)["answer"]["headline"]
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_a_segment_that_a_start_puts_in_place_is_the_one_in_use(tmp_path, depth):
+    root = log_dir(tmp_path / "broker-1")
+    names = [f"orders-0/{base:020d}.log" for base in (0, 1, 2)]
+    contents = [batch(at, [(b"k", b"v")]) for at in range(3)]
+    for name, content in zip(names, contents, strict=True):
+        (root / name).write_bytes(content)
+    # The cleaner wrote one of two; the broker was killed as it deleted the first.
+    (root / f"{names[0]}.swap").write_bytes(contents[0] + contents[1])
+    (root / names[0]).rename(root / f"{names[0]}.deleted")
+    replica = _collected(root, depth)
+
+    assert [one.path for one in replica.segments] == [f"{names[0]}.swap", names[2]]
+    assert [one.path for one in replica.deleted_segments] == [f"{names[0]}.deleted"]
+    # What a cleaning was writing makes the start delete it.
+    (root / f"{names[0]}.cleaned").write_bytes(b"")
+    assert [one.path for one in _collected(root, depth).segments] == names[1:]

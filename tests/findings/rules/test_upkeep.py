@@ -357,6 +357,12 @@ def test_no_command_is_calm_where_a_cleaner_died(compaction, command):
         ("log.cleaner.enable=false", "log.cleaner.enable is false in the broker's server.properties"),
         ("log.cleaner.min.compaction.lag.ms=864000000", "min.compaction.lag.ms of the topic is 864,000,000"),
         ("log.cleaner.min.cleanable.ratio=0.95", "min.cleanable.dirty.ratio of the topic is 0.95"),
+        # Neither keeps a cleaner from what has waited for longer.
+        ("log.cleaner.min.compaction.lag.ms=3600000", "No line and no setting among the inputs says why"),
+        (
+            "log.cleaner.min.cleanable.ratio=0.95\nlog.cleaner.max.compaction.lag.ms=3600000",
+            "No line and no setting among the inputs says why",
+        ),
     ],
 )
 def test_a_setting_says_why(tmp_path, line, words):
