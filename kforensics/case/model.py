@@ -159,17 +159,13 @@ def recorded_copies(case: Case) -> "Replayed | None":
 def places_of(case: Case) -> Places:
     """Return the partition directories of the inputs, each with where its copies in remote storage begin."""
     places, found = _places(case), recorded_copies(case)
-    starts: dict[TopicPartition, list[tuple[str, int]]] = {}
-    for (topic_id, number), copies in found.segments.items() if found is not None else ():
-        first = next((one.offsets.first for one in copies if one.is_finished), None)
-        if first is not None:
-            starts.setdefault(TopicPartition(copies[0].topic, number), []).append((topic_id, first))
-    marked = {
-        partition: tuple(one._replace(remote_starts=tuple(found)) for one in places.by_partition[partition])
-        for partition, found in starts.items()
-        if partition in places.by_partition
-    }
-    return places._replace(by_partition={**places.by_partition, **marked}) if marked else places
+    if found is None:
+        return places
+    by_partition = dict(places.by_partition)
+    for partition in found.segments.keys() & by_partition.keys():
+        starts = tuple(found.starts_of(partition))
+        by_partition[partition] = tuple(one._replace(remote_starts=starts) for one in by_partition[partition])
+    return places._replace(by_partition=by_partition)
 
 
 READ_WHOLE = 64 << 20

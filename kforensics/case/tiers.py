@@ -50,10 +50,9 @@ def tiers_up_to(case: Case, read: Held) -> Iterator[Tiers]:
         remote = remote_copies_of(case)
     except InputsRefused:
         return
-    named = {(found[0].topic, number) for (_, number), found in remote.segments.items()}
     groups: dict[tuple[TopicPartition, str | Absent], list[tuple[PartitionPlace, Replica]]] = defaultdict(list)
     for partition, place in _live(case):
-        if partition in named or _is_late(place):
+        if partition in remote.segments or _is_late(place):
             try:
                 replica = collect_directory(place).replica
             except EvidenceError:
@@ -74,7 +73,7 @@ def tiers_up_to(case: Case, read: Held) -> Iterator[Tiers]:
         )
         is_tiered = bool(epochs) and epochs[0].start_offset < min(one.first for one in held)
         log = OffsetRange(begins, max(one.last for one in held))
-        if remote.any_of(partition) or (is_tiered and begins < min(one.first for one in held)):
+        if partition in remote.segments or (is_tiered and begins < min(one.first for one in held)):
             yield Tiers.of(partition, topic_id, log, [one for one in held if one.count > 0], epochs, remote)
 
 

@@ -22,7 +22,7 @@ from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import ShareState
 from kforensics.reconcile.groups.views import GroupPosition
 from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, log_start_moves
-from kforensics.units import REMOTE_LOG_TOPIC, TopicPartition
+from kforensics.units import TopicPartition
 
 
 class _Tail(NamedTuple):
@@ -153,7 +153,9 @@ class PartitionEnds:
         starts = []
         for place in places:
             recorded, first = checkpoint_value(place.state, "log_start", partition), list_log(place).first_base
-            start = self._first_offset(partition, first) if isinstance(recorded, Absent) else recorded.value
+            # Without a line it begins in remote storage, where finished copies are on record that no disk holds.
+            begins = [first, *(begin for _, begin in place.remote_starts)]
+            start = min(begins) if isinstance(recorded, Absent) else recorded.value
             starts.append((start, first < start, None if isinstance(recorded, Absent) else recorded.citation, place))
         start, _, citation, place = min(starts, key=lambda one: one[0])
         bases = {base for one in self._live.get(partition, ()) for base, _ in list_log(one).segments}
@@ -166,15 +168,6 @@ class PartitionEnds:
             times=retention_of(self._given.case)(partition, place.state.broker_id) if start else RetentionTimes(),
             epochs_from=next((one.start_offset for one in (_epochs(place) if start else ())), Absent.UNKNOWN),
         )
-
-    def _first_offset(self, partition: TopicPartition, first_on_disk: int) -> int:
-        """Return where a log of which no checkpoint has the start begins: in remote storage, where finished copies are on record that no disk holds."""
-        from kforensics.case.tiers import remote_copies_of  # noqa: PLC0415 - few clusters have remote storage
-
-        if not first_on_disk or not self._given.live(REMOTE_LOG_TOPIC):
-            return first_on_disk
-        copies = remote_copies_of(self._given.case).of(partition, Absent.UNKNOWN)
-        return min([first_on_disk, *(one.offsets.first for one in copies if one.is_finished)])
 
     @cached_property
     def _moves(self) -> dict[TopicPartition, list[LogStartMove]]:

@@ -15,7 +15,7 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import parse_file_name
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 from kforensics.words import utc_words
 
 
@@ -123,10 +123,17 @@ _PARTITION_DELETED = 2
 class Replayed(NamedTuple):
     """Every copy on record, and how much of the record was read."""
 
-    segments: Mapping[tuple[str, int], tuple[RemoteSegment, ...]]
-    """By topic id and partition, in the order of their offsets."""
+    segments: Mapping[TopicPartition, Mapping[str, tuple[RemoteSegment, ...]]]
+    """By partition and topic id, in the order of their offsets."""
     whole: frozenset[int]
     """Partitions of `__remote_log_metadata` of which every record was read."""
+
+    def starts_of(self, partition: TopicPartition) -> Iterator[tuple[str, int]]:
+        """Yield the topic ids of a partition with finished copies, and where these begin."""
+        for topic_id, copies in self.segments[partition].items():
+            finished = [one.offsets.first for one in copies if one.is_finished]
+            if finished:
+                yield topic_id, finished[0]
 
 
 def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = MappingProxyType({})) -> Replayed:
@@ -149,16 +156,23 @@ def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = Mapping
                 # Above the start of the log records of copies were deleted.
                 most = claimed.value if name == "high_watermark" else (1 << 63) * (claimed.value > 0)
                 reached[number] = max(reached.get(number, 0), most)
-    found: dict[tuple[str, int], list[RemoteSegment]] = {}
+    found: dict[TopicPartition, dict[str, list[RemoteSegment]]] = {}
     for segment, copy in copies.items():
         key, now = (copy.topic_id, copy.partition), states[segment]
         removed = states.get(key, now)
         # The deletion of a partition takes every copy that was there.
         state, changed_ms, broker = max(now, removed) if removed[1] >= now[1] else now
         last = copy._replace(state=state, changed_ms=changed_ms, broker_id=broker)
-        found.setdefault(key, []).append(last)
+        of_name = found.setdefault(TopicPartition(copy.topic, copy.partition), {})
+        of_name.setdefault(copy.topic_id, []).append(last)
     return Replayed(
-        {key: tuple(sorted(those, key=lambda one: (one.offsets, one.changed_ms))) for key, those in found.items()},
+        {
+            partition: {
+                topic_id: tuple(sorted(those, key=lambda one: (one.offsets, one.changed_ms)))
+                for topic_id, those in named.items()
+            }
+            for partition, named in found.items()
+        },
         frozenset(number for number, end in ends.items() if end >= reached.get(number, 0)),
     )
 

@@ -53,7 +53,8 @@ def place(tmp_path):
 
 
 def finished(*places):
-    return {one.offsets for those in replayed(places).segments.values() for one in those if one.is_finished}
+    named = replayed(places).segments.values()
+    return {one.offsets for ids in named for those in ids.values() for one in those if one.is_finished}
 
 
 def test_the_last_record_of_each_copy_counts(place):
@@ -74,9 +75,9 @@ def test_the_last_record_of_each_copy_counts(place):
             )
         ]
     )
-    assert {key: [one.state_name for one in those] for key, those in found.segments.items()} == {
-        (TOPIC, 0): ["finished", "started", "delete-started"],
-        (TOPIC, 1): ["delete-finished"],
+    assert {number: [one.state_name for one in ids[TOPIC]] for (_, number), ids in found.segments.items()} == {
+        0: ["finished", "started", "delete-started"],
+        1: ["delete-finished"],
     }
     assert not found.whole  # one record is newer than known
 

@@ -625,13 +625,13 @@ def live_segments(files: Iterable[FoundFile]) -> list[tuple[int, int, int]]:
     )
 
 
-def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[FoundFile, bool]]:
-    """Return each segment that a cleaning, or a split, was to put in place or was writing, and whether the next start puts it in place (since 2.0)."""
+def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[str, bool]]:
+    """Return the path of each segment that a cleaning, or a split, was to put in place or was writing, and whether the next start puts it in place (since 2.0)."""
     left = [one for one in files if one.name.kind is FileKind.SEGMENT and one.name.suffix in _REPLACING]
     bases = [one.name.base_offset for one in left if one.name.suffix is FileSuffix.CLEANED]
     lowest = min((base for base in bases if isinstance(base, int)), default=LARGEST_OFFSET)
     return [
-        (one, one.name.suffix is FileSuffix.SWAP and base < lowest)
+        (one.path, one.name.suffix is FileSuffix.SWAP and base < lowest)
         for one in left
         if isinstance(base := one.name.base_offset, int)
     ]

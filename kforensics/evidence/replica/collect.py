@@ -397,7 +397,8 @@ def _in_order(files: Sequence[FoundFile], suffix: FileSuffix) -> list[FoundFile]
     wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
     if suffix in {FileSuffix.NONE, FileSuffix.SWAP}:
         bases = {f.name.base_offset for f in files if f.name.kind is FileKind.SEGMENT and not f.name.is_transient}
-        placed = [f for f, is_taken in left_by_cleaning(files) if is_taken and f.name.base_offset not in bases]
+        taken = {path for path, is_taken in left_by_cleaning(files) if is_taken}
+        placed = [f for f in files if f.path in taken and f.name.base_offset not in bases]
         wanted = [*wanted, *placed] if suffix is FileSuffix.NONE else [f for f in wanted if f not in placed]
     return sorted(wanted, key=lambda f: (f.name.base_offset, f.path))
 

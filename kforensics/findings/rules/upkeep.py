@@ -13,7 +13,6 @@ from kforensics.words import byte_count, counted, listed, utc_words
 if TYPE_CHECKING:
     from kforensics.evidence.checks.context import StampedAhead
     from kforensics.evidence.discovery.partition_dirs import CleanerLag
-    from kforensics.source.walk import FoundFile
 
 CLEANER_STANDS = Rule(
     "KF121",
@@ -121,18 +120,16 @@ def cleaner_finding(
     )
 
 
-def unfinished_findings(
-    left: Sequence[tuple["FoundFile", bool]], *, where: str, about: Mapping[str, Any]
-) -> Iterator[Finding]:
+def unfinished_findings(left: Sequence[tuple[str, bool]], *, where: str, about: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the finding about what a cleaning left in one directory, with what a start makes of it since 2.0.
 
     Args:
-        left: each segment that it was to put in place, or was writing, and whether the next start puts it in place.
+        left: the path of each segment that it was to put in place, or was writing, and whether the next start puts it in place.
         where: the log in words, which begin the statement.
         about: what else the finding says of itself.
     """
     taken, dropped = (
-        [one.path.rpartition("/")[2] for one, is_taken in left if is_taken is wanted] for wanted in (True, False)
+        [path.rpartition("/")[2] for path, is_taken in left if is_taken is wanted] for wanted in (True, False)
     )
     parts = [(taken, "takes {} for its segment"), (dropped, "deletes {}")]
     said = " and ".join(words.format(listed(names, most=3)) for names, words in parts if names)

@@ -631,7 +631,7 @@ def tiers_of(leader: "LogCopy | None", copies: "Sequence[LogCopy]", remote: Remo
         return None
     view, replica = leader.view, leader.view.replica
     is_whole = view.log_start_offset >= view.content_start_offset
-    if is_whole and not remote.any_of(replica.topic_partition):
+    if is_whole and replica.topic_partition not in remote.segments:
         return None
     held = [
         OffsetRange(copy.view.content_start_offset, copy.view.log_end_offset - 1)

@@ -69,7 +69,7 @@ class RemotePart(NamedTuple):
 class RemoteCopies:
     """Every copy on record, and how much of the record was read."""
 
-    segments: Mapping[tuple[str, int], tuple[RemoteSegment, ...]] = field(default_factory=dict)
+    segments: Mapping[TopicPartition, Mapping[str, tuple[RemoteSegment, ...]]] = field(default_factory=dict)
     whole: frozenset[int] = frozenset()
     """Partitions of `__remote_log_metadata` of which every record was read."""
     partitions: int | Absent = Absent.UNKNOWN
@@ -77,30 +77,16 @@ class RemoteCopies:
 
     def of(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[RemoteSegment, ...]:
         """Return the copies of a partition; of one whose topic id is not known those of the only topic of its name."""
+        named = self.segments.get(partition, {})
         if not isinstance(topic_id, Absent):
-            return self.segments.get((topic_id, partition.partition), ())
-        named = [
-            found
-            for (_, number), found in self.segments.items()
-            if number == partition.partition and found[0].topic == partition.topic
-        ]
-        return named[0] if len(named) == 1 else ()
-
-    def any_of(self, partition: TopicPartition) -> bool:
-        """Whether copies of a partition of that name are on record, whatever its topic id."""
-        return any(
-            number == partition.partition and found[0].topic == partition.topic
-            for (_, number), found in self.segments.items()
-        )
+            return named.get(topic_id, ())
+        return next(iter(named.values())) if len(named) == 1 else ()
 
     def former(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[RemoteSegment, ...]:
         """Return the copies of a partition of that name whose topic has another id, and whose bytes may be left."""
+        named = {} if isinstance(topic_id, Absent) else self.segments.get(partition, {})
         return tuple(
-            one
-            for (other, number), found in self.segments.items()
-            if number == partition.partition and not isinstance(topic_id, Absent) and other != topic_id
-            for one in found
-            if one.topic == partition.topic and one.may_hold_bytes
+            one for other, copies in named.items() if other != topic_id for one in copies if one.may_hold_bytes
         )
 
     def lacks(self, partition: TopicPartition, topic_id: str | Absent) -> str:

@@ -417,7 +417,7 @@ class FateJudge:
             is_inside=bool(bases) and min(bases) < start and start not in bases,
             # What is in remote storage counts for its retention, too.
             times=RetentionTimes()
-            if self._remote.any_of(self._partition)
+            if self._partition in self._remote.segments
             else self._retention(views[0].replica.broker_id),
             epochs_from=views[0].replica.epochs_from,
         )
