@@ -130,7 +130,8 @@ class LoadedLog:
     @property
     def written_epochs(self) -> tuple[EpochEntry, ...]:
         """The leader epochs by which its broker reads remote storage: those of `leader-epoch-checkpoint`, none without it."""
-        return self.epochs if self.epochs_from == "checkpoint" else ()
+        epochs = self.replica.checkpoint_epochs
+        return () if isinstance(epochs, Absent) else epochs
 
     @cached_property
     def left_out(self) -> tuple[Unaccounted, ...]:

@@ -227,7 +227,7 @@ class Tiers:
     @property
     def ranges(self) -> tuple[TierRange, ...]:
         """All offsets of the log in their order."""
-        log = self._log
+        log = OffsetRange(self.log_start_offset, self.log_end_offset - 1)
         finished = [there for one in self.copies if one.is_finished for there in one.readable(self.epochs)]
         found = [TierRange(part.offsets, _tier(part)) for part in self.parts]
         here = log.without(part.offsets for part in self.parts)
@@ -244,10 +244,6 @@ class Tiers:
         return tuple(joined)
 
     @property
-    def _log(self) -> OffsetRange:
-        return OffsetRange(self.log_start_offset, self.log_end_offset - 1)
-
-    @property
     def unread(self) -> tuple[RemoteSegment, ...]:
         """Copies whose bytes may be in remote storage though brokers do not read all of them."""
         return tuple(
@@ -257,8 +253,12 @@ class Tiers:
         )
 
     def beside(self, copy: RemoteSegment) -> tuple[OffsetRange, ...]:
-        """Return the offsets of a copy that the log has not: they were committed when a broker copied them."""
-        return tuple(copy.beside(self.epochs, self._log))
+        """Return the offsets of a copy that the log has not: they were committed when a broker copied them.
+
+        A broker takes the leader epochs along of what it deletes, before its checkpoint says so.
+        """
+        begins = max(self.log_start_offset, self.epochs[0].start_offset if self.epochs else 0)
+        return tuple(copy.beside(self.epochs, OffsetRange(begins, self.log_end_offset - 1)))
 
 
 def _tier(part: RemotePart) -> Tier:
