@@ -35,7 +35,7 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
-from kforensics.reconcile.observed.line_kinds import LineKind
+from kforensics.reconcile.observed.line_kinds import LineKind, told_causes
 from kforensics.source.store import store_of
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 from kforensics.words import byte_count
@@ -62,7 +62,7 @@ class Triage:
     unasked: tuple[Unasked, ...]
     """The questions that these inputs can't answer, with the reason."""
     lines: tuple[LineKind, ...]
-    """What lines of broker logs mean that are not harmless, causes first, where no partition directory is among the inputs."""
+    """What lines of broker logs mean that are not harmless, causes first; beside partition directories only causes on which no conclusion rests."""
     depth: Depth
 
 
@@ -97,7 +97,7 @@ def run(ask: Ask) -> Result[Triage]:
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
-    lines: tuple[LineKind, ...] = ()
+    lines = told_causes(cluster_of(case).log_files)
     if not _has_replicas(case) and cluster_of(case).log_files:
         from kforensics.commands import logs  # noqa: PLC0415 - where nothing else is there
 

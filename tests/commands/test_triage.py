@@ -168,6 +168,17 @@ def test_what_lines_mean_is_the_answer_to_logs_alone(lines, first, advice, shown
     assert text.endswith("More: kforensics explain and logs.")
 
 
+def test_causes_on_which_no_conclusion_rests_are_named_beside_directories(shown, fixtures, tmp_path):
+    refused = "Unable to register broker 1 because the controller returned error DUPLICATE_BROKER_REGISTRATION"
+    (tmp_path / "server.log").write_text(
+        f"[2026-11-21 07:00:00,000] ERROR [BrokerLifecycleManager id=1] {refused} (k)\n"
+    )
+    named = "Log lines name registration refused: kforensics logs."
+
+    assert named in shown(fixtures / "unclean-election", tmp_path / "server.log")[1]
+    assert "Log lines" not in shown(fixtures / "unclean-election")[1]
+
+
 @pytest.mark.parametrize(
     ("pasted", "first", "advice"),
     [

@@ -1,10 +1,11 @@
 """The lines of broker logs by their kind: how many, of which nodes and partitions, and what to do about them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
+from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import Section, Weight
 from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -49,6 +50,20 @@ def line_kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
     for item in events:
         by_row[item.event.row].append(item)
     return tuple(sorted((_line_kind(section, items) for section, items in found.items()), key=_rank))
+
+
+def told_causes(files: Iterable[LogFile]) -> tuple[LineKind, ...]:
+    """Return the causes in lines on which no conclusion rests, of which the counts alone are kept; without what stands below other lines."""
+    from kforensics.formats.log_lines.table import rows  # noqa: PLC0415 - as above
+
+    found: dict[Section, LineKind] = {}
+    for number, lines in sorted(sum((Counter(file.counts) for file in files), Counter[int]()).items()):
+        section, advice = rows()[number].section, rows()[number].advice
+        if section.weight is Weight.CAUSE and "told" in section.flags and "exception" not in section.flags:
+            kind = found.setdefault(section, LineKind(section=section))
+            kind.lines += lines
+            kind.advice = tuple(dict.fromkeys((*kind.advice, *filter(None, [advice]))))
+    return tuple(sorted(found.values(), key=_rank))
 
 
 def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:

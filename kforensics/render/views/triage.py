@@ -95,7 +95,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     happened = list(_happened(body, view, cause, room))
     yield from happened
     height = sum(_height([one.text], view.width - 8) if isinstance(one, Prose) else _TITLE for one in happened)
-    yield from _lines(body.lines, result.answer.now, view, room - height - _FRAME)
+    yield from _lines(body.lines, result.answer.now, view, room - height)
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)
@@ -152,17 +152,18 @@ def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block
 
 def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View, room: int) -> Iterator[Block]:
     """Yield what lines of logs mean, as far as a screen has room for it beside what happened."""
-    if not kinds:
+    if not kinds or room < 1:
         return
     meanings = [" ".join((f"{kind_words(one)}. {one.section.meaning}", *to_do(one, now))) for one in kinds]
     shown = meanings if view.verbose or view.page else meanings[:MOST_EVENTS]
-    while shown and not (view.verbose or view.page) and _height(shown, view.width - 4) + 1 > room:
+    while shown and not (view.verbose or view.page) and _height(shown, view.width - 4) + 1 + _FRAME > room:
         shown = shown[:-1]
     if shown:
         yield Section(title="What the log lines mean")
         yield from map(item, shown)
     if len(shown) < len(kinds):
-        yield item(f"{counted(len(kinds) - len(shown), 'more kind' if shown else 'kind')} of lines: kforensics logs.")
+        named = listed([one.section.words for one in kinds[len(shown) :]], most=MOST_EVENTS)
+        yield item(f"{'More l' if shown else 'L'}og lines name {named}: kforensics logs.")
 
 
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+Z")
