@@ -138,8 +138,8 @@ class Ask:
         default=frozenset(),
         metavar="N",
         help={
-            "": "Only partitions of this number; repeatable.",
-            "logs": "Only lines about partitions of this number; repeatable.",
+            "": "Only partitions of this number, or this one, as orders-0; repeatable.",
+            "logs": "Only lines about partitions of this number, or this one, as orders-0; repeatable.",
         },
     )
     line: str | None = option(

@@ -58,6 +58,8 @@ _OWN = {"capture": "own.capture", "seal": "own.seal", "simulate": "own.simulate"
 
 EVERY_COMMAND = (*FUNCTIONS, "help", "fleet")
 
+_NAMED_PARTITION = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<number>[0-9]+)")
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -165,6 +167,7 @@ def run(arguments: Sequence[str]) -> int:
     forget_output()
     arguments = _with_question(arguments)
     try:
+        arguments = _with_topics(arguments)
         if os.environ.get(_COMPLETION):
             application().main([], PROGRAM)  # it answers the shell, and exits
         with application(_reachable(arguments)).make_context(PROGRAM, list(arguments)) as context:
@@ -217,6 +220,29 @@ def _with_question(arguments: Sequence[str]) -> Sequence[str]:
         return arguments
     is_path = os.sep in first or os.path.lexists(first)
     return ["triage", *arguments] if is_path or not nearest_names(first, EVERY_COMMAND) else arguments
+
+
+def _with_topics(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments with topic and number of each partition that is named as screens name it, `-p orders-0`.
+
+    Raises:
+        UsageError: they name several partitions of which topics and numbers together would ask for more.
+    """
+    asked: list[str] = []
+    named: set[tuple[str, str]] = set()
+    words = iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag not in {"-p", "--partition"}:
+            asked.append(word)
+        elif (found := _NAMED_PARTITION.fullmatch(value := value if equals else next(words, ""))) is None:
+            asked += [flag, value]
+        else:
+            named.add((found["topic"], found["number"]))
+            asked += ["--topic", found["topic"], flag, found["number"]]
+    if len({topic for topic, _ in named}) * len({number for _, number in named}) > len(named):
+        raise UsageError("--partition names partitions of several topics and numbers: ask for one after the other")
+    return asked if named else arguments
 
 
 def _reachable(arguments: Sequence[str]) -> tuple[str, ...]:

@@ -215,6 +215,20 @@ def test_the_history_of_two_topics_is_shown(fixtures, capsys):
     assert "orders-2" not in out
 
 
+@pytest.mark.parametrize(
+    ("asked", "code", "words"),
+    [
+        (["-p", "orders-0"], 1, "43 committed records of 1 partition"),
+        (["-p", "orders-0", "--partition=orders-2"], 1, "44 committed records of 2 partitions"),
+        (["-p", "orders-0", "-p", "payments-1"], 2, "--partition names partitions of several topics and numbers"),
+        (["-p", "nosuch-0"], 2, "no partition of topic nosuch is among the inputs"),
+    ],
+)
+def test_a_partition_is_asked_for_as_screens_name_it(asked, code, words, fixtures, capsys):
+    assert run(["diff", str(fixtures / "unclean-election"), *asked]) == code
+    assert words in " ".join("".join(capsys.readouterr()).split())
+
+
 def test_the_state_of_the_metadata_as_of_a_time_is_that_at_the_last_offset_before(fixtures, capsys):
     node = str(fixtures / "unclean-election")
     run(["metadata", node, "-t", "orders", "--at", "88"])
