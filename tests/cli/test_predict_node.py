@@ -873,7 +873,9 @@ def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults
     assert any(one.get("known") is False for one in due)
     assert document["answer"]["state"] == "unknown"
     assert "default retention would delete all of" in document["answer"]["headline"]
-    assert any("by the settings for all topics (Kafka's: 7 days, no size)" in line for line in document["answer"]["unknown"])
+    assert any(
+        "by the settings for all topics (Kafka's: 7 days, no size)" in line for line in document["answer"]["unknown"]
+    )
 
     document, _ = predict(capsys, node, *late, "--set", "log.retention.ms=86400000")
     whole = [log["retention"] for log in document["logs"] if log["retention"] and log["retention"]["whole_log"]]

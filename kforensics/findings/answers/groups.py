@@ -58,7 +58,8 @@ class JudgedGroups:
 
     @cached_property
     def _past(self) -> list[tuple[GroupView, GroupPosition]]:
-        return [(group, one) for group, one in self._every if one.is_past_the_end is True]
+        """The positions past the end, the furthest first."""
+        return sorted((each for each in self._every if each[1].is_past_the_end is True), key=lambda each: _lag(each[1]))
 
     @cached_property
     def _below(self) -> list[tuple[GroupView, GroupPosition]]:
@@ -100,7 +101,7 @@ class JudgedGroups:
     def _headline(self, state: State) -> str:
         match state:
             case State.PAST_THE_END:
-                group, one = max(self._past, key=lambda each: -_lag(each[1]))
+                group, one = self._past[0]
                 where = f"{name_text(one.topic)}-{one.partition}"
                 others = f"{len(self._past) - 1:,} other position{'s are' if len(self._past) > 2 else ' is'}"
                 more = f"; {others} past the end, too" if len(self._past) > 1 else ""
@@ -182,7 +183,7 @@ class JudgedGroups:
     def _also_below(self) -> str:
         if not self._below:
             return ""
-        groups = listed(sorted({name_text(group.name) for group, _ in self._below}), most=MOST_NAMED)
+        groups, _ = _who(self._below)
         count = sum(one.deleted_unread for _, one in self._below)
         went = _WENT[any(one.is_deleted for _, one in self._below)]
         return f" {counted(count, 'offset')} {form(count, *went)} {groups} read them."
@@ -195,8 +196,7 @@ class JudgedGroups:
                     partition = self.topic.partition_of(name)
                     held = {
                         one.position.place.topic_partition.partition
-                        for group in self.groups
-                        for one in group.positions
+                        for group, one in self._every
                         if group.name == name and one.share is None
                     }
                     if isinstance(partition, Absent) and held:
@@ -216,10 +216,9 @@ class JudgedGroups:
                 f"Whether all of {self.topic.name} is here: no input shows how many partitions it has. Give the directories of all brokers, and a metadata log or a server.properties."
             )
         by_leader: dict[int | None, set[str]] = {}
-        for group in self.groups:
-            for one in group.positions:
-                if isinstance(one.is_past_the_end, Absent) and one.removed_ms is None:
-                    by_leader.setdefault(one.absent_leader, set()).add(f"{name_text(one.topic)}-{one.partition}")
+        for _, one in self._every:
+            if isinstance(one.is_past_the_end, Absent) and one.removed_ms is None:
+                by_leader.setdefault(one.absent_leader, set()).add(f"{name_text(one.topic)}-{one.partition}")
         for leader, lost in sorted(by_leader.items(), key=lambda each: -1 if each[0] is None else each[0]):
             why = "no log of their leaders is among the inputs up to its end"
             if leader is not None:
@@ -247,42 +246,35 @@ class JudgedGroups:
     def _now(self) -> Iterator[str]:
         past = [(group, one) for group, one in self._past if one.share is None]
         if past:
-            groups = sorted({name_text(group.name) for group, _ in past})
-            names, consumes, it = (
-                listed(groups, most=MOST_NAMED),
-                *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
-            )
-            reads = form(len(groups), "reads", "read")
+            names, count = _who(past)
+            consumes, it, reads = ("consumes", "it", "reads") if count == 1 else ("consume", "they", "read")
             yield Step(
                 f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
                 "Set each position by hand, to the first offset that was not read as it is now",
                 (_reset_by_hand(past),),
             )
         if len(past) < len(self._past):
-            shared = listed(
-                sorted({name_text(group.name) for group, one in self._past if one.share is not None}), most=MOST_NAMED
-            )
+            shared, _ = _who(each for each in self._past if each[1].share is not None)
             yield f"Before {shared} consumes again: set its start offset (kafka-share-groups.sh --reset-offsets --to-earliest or --to-datetime), while it has no members."
         below = [(group, one) for group, one in self._below if one.share is None]
         if below:
-            groups = sorted({name_text(group.name) for group, _ in below})
-            names = listed(groups, most=MOST_NAMED)
+            names, count = _who(below)
             left = sum(one.left_unread for _, one in below if isinstance(one.left_unread, int))
             is_known = all(isinstance(one.left_unread, int) for _, one in below)
             rest = f"the {counted(left, 'offset')} that {form(left, 'is', 'are')} left" if is_known else "what is left"
             yield (
-                f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range. Then auto.offset.reset decides what is read next,"
+                f"Before {names} {form(count, 'consumes', 'consume')} again: offsets below a log start are out of range. Then auto.offset.reset decides what is read next,"
                 f" {rest} (earliest) or nothing that is there now (latest)."
             )
         if len(below) < len(self._below):
             yield SHARES_GO_ON
         if self._contradicted:
-            groups = sorted({name_text(group.name) for group, _ in self._contradicted})
+            names, count = _who(self._contradicted)
             yield Step(
-                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, to the first offset that was not read as it is now",
+                f"Before {names} {form(count, 'consumes', 'consume')} again: set the position by hand, to the first offset that was not read as it is now",
                 (_reset_by_hand(self._contradicted),),
             )
-        held = {(group.name, one.topic, one.partition) for group in self.groups for one in group.positions}
+        held = {(group.name, one.topic, one.partition) for group, one in self._every}
         resets = [
             one
             for one in self._behind
@@ -310,12 +302,9 @@ class JudgedGroups:
             if again:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
-        for topic, removed_ms in sorted(
-            {(name_text(one.topic), one.removed_ms) for _, one in self._every if one.removed_ms is not None}
-        ):
-            groups = listed(
-                sorted({name_text(group.name) for group, one in self._every if one.topic == topic}), most=MOST_NAMED
-            )
+        removed = {name_text(one.topic): one.removed_ms for _, one in self._every if one.removed_ms is not None}
+        for topic, removed_ms in sorted(removed.items()):
+            groups, _ = _who(each for each in self._every if name_text(each[1].topic) == topic)
             yield f"The owners of {groups}: topic {topic} was deleted at {utc_words(removed_ms)}."
         of_topics = [one for one in self.removed if one.reason != TOPIC_DELETED]
         if gone := [*(one for one in self._behind if one.is_lost), *of_topics]:
@@ -323,8 +312,8 @@ class JudgedGroups:
                 groups = _groups_of(one for one in gone if one.is_share is is_share)
                 if groups:
                     yield f"The owners of {groups}: a position is gone, and {who} decides what is read next; set it by hand."
-        if read := [group for group, one in self._past if one.position.by != "administrator"]:
-            groups = listed(sorted({name_text(group.name) for group in read}), most=MOST_NAMED)
+        if read := [each for each in self._past if each[1].position.by != "administrator"]:
+            groups, _ = _who(read)
             yield f"The owners of {groups}: they have read records that are not in the log any more."
 
 
@@ -393,6 +382,12 @@ def _reset_by_hand(found: Sequence[tuple[GroupView, GroupPosition]]) -> str:
     """Return the command that sets the first of some positions to an offset that a person decides."""
     group, one = found[0]
     return _reset(name_text(group.name), f"{name_text(one.topic)}:{one.partition}", "OFFSET")
+
+
+def _who(found: Iterable[tuple[GroupView, GroupPosition]]) -> tuple[str, int]:
+    """Return the groups of some positions in words, and how many they are."""
+    names = sorted({name_text(group.name) for group, _ in found})
+    return listed(names, most=MOST_NAMED), len(names)
 
 
 def _groups_of(changes: Iterable[Change]) -> str:
