@@ -9,7 +9,8 @@ merged. Everything else is an alternate: other content for offsets that are take
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,6 @@ from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies, RemotePart
 from kforensics.units import OffsetRange
-
-if TYPE_CHECKING:
-    from kforensics.reconcile.history.log_copies import LogCopy
 
 
 class GapReason(StrEnum):
@@ -83,77 +81,66 @@ class HoleJudge:
     """Says why offsets of a log are in no copy.
 
     Args:
-        copies: all of one incarnation of the topic.
+        logs: all of one incarnation of the topic.
         leader: whose log start and cleaner decide; None where no log does.
         remote: what is on record of copies in remote storage.
+        damaged: logs whose damage is why; all where they are not named.
     """
 
     def __init__(
-        self, copies: "Sequence[LogCopy]", leader: "LogCopy | None", remote: RemoteCopies | None = None
+        self,
+        logs: Sequence[LoadedLog],
+        leader: LoadedLog | None,
+        remote: RemoteCopies | None = None,
+        *,
+        damaged: Sequence[LoadedLog] | None = None,
     ) -> None:
         self._leader, self._remote = leader, remote or RemoteCopies()
-        views = [leader.view] if leader is not None else [copy.view for copy in copies]
+        views = [leader] if leader is not None else logs
         self._log_start = max((view.log_start_offset for view in views), default=0)
         self._content_start = min((view.content_start_offset for view in views), default=0)
-        self._cleaned_below = max((copy.view.cleaned_below for copy in copies), default=0)
+        self._cleaned_below = max((view.cleaned_below for view in logs), default=0)
         self._damaged = sorted(
             (
                 one.offsets_lost,
                 reason_of(one),
-                f"input {copy.view.replica.input + 1}, {segment.path}, byte {one.span.position:,}",
+                f"input {view.replica.input + 1}, {segment.path}, byte {one.span.position:,}",
             )
-            for copy in copies
-            for segment in copy.view.replica.segments
+            for view in (logs if damaged is None else damaged)
+            for segment in view.replica.segments
             for one in segment.damage
             if isinstance(one.offsets_lost, OffsetRange)
         )
 
-    def gaps(self, hole: OffsetRange) -> tuple[Gap, ...]:
-        """Return the hole, split where the reason changes."""
-        out: list[Gap] = []
-        first = hole.first
-        if first < self._log_start:
-            last = min(hole.last, self._log_start - 1)
-            out.append(_gap(first, last, GapReason.RETENTION))
-            first = last + 1
-        if first <= hole.last and first < self._content_start:
-            last = min(hole.last, self._content_start - 1)
-            out += self._below_the_disks(OffsetRange(first, last))
-            first = last + 1
-        if first > hole.last:
-            return tuple(out)
-        damaged = [
-            (offsets, reason, where)
-            for offsets, reason, where in self._damaged
-            if offsets.first <= hole.last and offsets.last >= first
-        ]
-        for offsets, reason, where in damaged:
-            begin, end = max(offsets.first, first), min(offsets.last, hole.last)
-            if begin > end:
-                continue
-            if begin > first:
-                out += self._plain(OffsetRange(first, begin - 1))
-            out.append(_gap(begin, end, reason, where))
-            first = end + 1
-        if first <= hole.last:
-            out += self._plain(OffsetRange(first, hole.last))
-        return tuple(out)
+    def gaps(self, hole: OffsetRange) -> Iterator[Gap]:
+        """Yield the hole, split where the reason changes."""
+        edges = {hole.first, self._log_start, self._content_start, self._cleaned_below, hole.last + 1}
+        edges |= {edge for one, _, _ in self._damaged for edge in (one.first, one.last + 1)}
+        for first, end in pairwise(sorted(edge for edge in edges if hole.first <= edge <= hole.last + 1)):
+            offsets = OffsetRange(first, end - 1)
+            met = next(((reason, where) for one, reason, where in self._damaged if one.meets(offsets)), None)
+            if first < self._log_start:
+                yield _gap(*offsets, GapReason.RETENTION)
+            elif first < self._content_start:
+                yield from self._below_the_disks(offsets)
+            elif met is not None:
+                yield _gap(*offsets, *met)
+            elif first < self._cleaned_below:
+                yield _gap(*offsets, GapReason.COMPACTED)
+            else:
+                yield from self._plain(offsets)
 
     def _below_the_disks(self, offsets: OffsetRange) -> Iterator[Gap]:
         if self._leader is None:
             yield _gap(*offsets, GapReason.REMOTE)
             return
-        view = self._leader.view
-        for part in remote_parts(offsets, view, self._remote):
-            yield _gap(*part.offsets, remote_reason(part), part.detail)
+        for part in remote_parts(offsets, self._leader, self._remote):
+            yield _gap(*part.offsets, remote_reason(part), part.words)
 
     def _plain(self, offsets: OffsetRange) -> Iterator[Gap]:
-        if offsets.last < self._cleaned_below or self._leader is None:
-            is_cleaned = offsets.last < self._cleaned_below
-            yield _gap(*offsets, GapReason.COMPACTED if is_cleaned else GapReason.NEVER_SEEN)
-            return
-        copied = [one for one in remote_parts(offsets, self._leader.view, self._remote) if one.segment is not None]
-        yield from (_gap(*one.offsets, GapReason.IN_REMOTE, one.detail) for one in copied)
+        parts = () if self._leader is None else remote_parts(offsets, self._leader, self._remote)
+        copied = [one for one in parts if one.segment is not None]
+        yield from (_gap(*one.offsets, GapReason.IN_REMOTE, one.words) for one in copied)
         yield from (_gap(*one, GapReason.NEVER_SEEN) for one in offsets.without(one.offsets for one in copied))
 
 

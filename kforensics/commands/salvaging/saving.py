@@ -88,7 +88,9 @@ class _Saver:
         self._best = BestCopies(
             copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
         )
-        self._holes = HoleJudge(plan.copies, plan.leader, plan.remote)
+        self._holes = HoleJudge(
+            [copy.view for copy in plan.copies], plan.leader.view if plan.leader is not None else None, plan.remote
+        )
         self._records = RunRecords(plan, filters, files, reader)
         self._new_outputs = partial(
             Outputs,

@@ -1,6 +1,6 @@
 """The offsets of a partition's lineage that were read, and every reason why something of it was not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.salvage import GapReason, reason_of, remote_parts, remote_reason
+from kforensics.reconcile.salvage import GapReason, HoleJudge
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
@@ -148,12 +148,12 @@ def _holes(
         if not any(one.kind is CopyKind.LIVE for one in own):
             yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
-    damage = {
-        one.offsets_lost: reason_of(one)
+    damage = [
+        one.offsets_lost
         for segment in leader.replica.segments
         for one in segment.damage
         if isinstance(one.offsets_lost, OffsetRange)
-    }
+    ]
     end = max(
         leader.log_end_offset,
         *(one.last + 1 for one in damage),
@@ -161,21 +161,23 @@ def _holes(
         *(watermark.value for one in own if not isinstance(watermark := one.replica.high_watermark, Absent)),
         0,
     )
-    cleaned = max((one.log.cleaned_below for one in own), default=0)
+    judge = HoleJudge([one.log for one in own], leader, remote, damaged=[leader])
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     runs = [run for one in own for coverage in (one.coverage, one.left_over) for run in coverage.runs]
     held = merged([OffsetRange(first, last) for first, last, _ in runs])
-    for hole in OffsetRange(0, end - 1).without(covered):
-        for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
-            if reason in {GapReason.NEVER_SEEN, GapReason.REMOTE}:
-                for part in remote_parts(offsets, leader, remote):
-                    if reason is GapReason.NEVER_SEEN and part.segment is None:
-                        yield from _never_seen(partition, part.offsets, held, leader)
-                        continue
-                    yield _gap(partition=partition, offsets=part.offsets, reason=remote_reason(part), detail=part.words)
-                continue
-            detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
-            yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
+    for gap in (gap for hole in OffsetRange(0, end - 1).without(covered) for gap in judge.gaps(hole)):
+        offsets, reason = gap.offsets, gap.reason
+        if reason is GapReason.NEVER_SEEN and is_captured:
+            yield _gap(
+                partition=partition, offsets=offsets, reason=GapReason.NOT_CAPTURED, detail=_left_behind(own, leader)
+            )
+        elif reason is GapReason.NEVER_SEEN:
+            yield from _never_seen(partition, offsets, held, leader)
+        else:
+            is_told = reason not in _WORDS or (reason is GapReason.RETENTION and gap.detail)
+            yield _gap(
+                partition=partition, offsets=offsets, reason=reason, detail=gap.detail if is_told else _WORDS[reason]
+            )
     if any(segment.damage for segment in leader.replica.segments) and not damage:
         yield _gap(
             partition=partition,
@@ -222,29 +224,6 @@ def _left_behind(own: Sequence[ScannedReplica], leader: LoadedLog) -> str:
     one = next((each for each in live if _is_same(each, leader)), live[0])
     files = listed(one.not_captured, most=_MOST_FILES)
     return f"their bytes stayed on {one.replica.owner}: {files} of it, or a capture of it with its tail (--with-tail), would show them"
-
-
-def _reasons(
-    hole: OffsetRange, leader: LoadedLog, damage: Mapping[OffsetRange, GapReason], cleaned: int, *, is_captured: bool
-) -> Iterator[tuple[OffsetRange, GapReason]]:
-    """Yield the hole, split where the reason changes."""
-    edges = {hole.first, hole.last + 1}
-    bounds = [leader.log_start_offset, leader.content_start_offset, cleaned]
-    bounds += [edge for one in damage for edge in (one.first, one.last + 1)]
-    edges |= {offset for offset in bounds if hole.first < offset <= hole.last}
-    ordered = sorted(edges)
-    for first, end in pairwise(ordered):
-        if first < leader.log_start_offset:
-            reason = GapReason.RETENTION
-        elif first < leader.content_start_offset:
-            reason = GapReason.REMOTE
-        elif (met := next((why for one, why in damage.items() if one.first <= first <= one.last), None)) is not None:
-            reason = met
-        elif first < cleaned:
-            reason = GapReason.COMPACTED
-        else:
-            reason = GapReason.NOT_CAPTURED if is_captured else GapReason.NEVER_SEEN
-        yield OffsetRange(first, end - 1), reason
 
 
 def _membership(

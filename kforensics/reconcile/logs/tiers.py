@@ -45,24 +45,19 @@ class RemotePart(NamedTuple):
         return f"{last.words}, and its leader epochs are not those of the log" if last.is_finished else last.words
 
     @property
-    def detail(self) -> str:
-        """What shows it, in words; empty where nothing is on record of them."""
-        if self.segment is not None:
-            return self.segment.words if self.copies == 1 else f"{self.copies:,} finished copies are on record"
-        return f"{self.lacks} would name the copies" if self.lacks else self.why
-
-    @property
     def words(self) -> str:
-        """Where they are, without naming them."""
+        """Where they are, without naming them, and what shows it."""
+        detail = f"{self.lacks} would name the copies" if self.lacks else self.why
         if self.segment is not None:
             what = "in remote storage, and in no live log here"
+            detail = self.segment.words if self.copies == 1 else f"{self.copies:,} finished copies are on record"
         elif self.is_deleted:
             what = "deleted from remote storage, and in no live log here"
         elif self.lacks:
             what = "in no live log here: only remote storage, which was not searched, can hold them"
         else:
             what = "in no live log here, and in no finished copy in remote storage"
-        return f"{what}{'; ' if self.detail else ''}{self.detail}"
+        return f"{what}{'; ' if detail else ''}{detail}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def test_a_log_with_an_epoch_a_batch_does_not_make_a_file_of_each():
 
 def test_holes_have_their_reasons():
     cleaned = copy_of(1, batch(40, 49, 0), batch(60, 69, 0), cleaned=55, log_start=30)
-    judge = HoleJudge([cleaned], cleaned)
+    judge = HoleJudge([cleaned.view], cleaned.view)
 
     (below,) = judge.gaps(OffsetRange(0, 29))
     (inside,) = judge.gaps(OffsetRange(50, 54))
