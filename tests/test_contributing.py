@@ -138,6 +138,7 @@ def test_a_log_line_is_an_event_with_words(tool, node):
     assert "has little room left in /disk-a" in tool("explain", *paths, "-v")
 
 
+@pytest.mark.slow
 def test_a_known_bug_is_named_where_its_trace_is(tool):
     document = json.loads(tool("explain", FIXTURES / "unclean-election", "--format", "json"))
 

@@ -163,6 +163,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(fixtures):
         assert process.wait() == ExitCode.PIPE_CLOSED
 
 
+@pytest.mark.slow
 def test_a_narrow_encoding_is_no_error(fixtures):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "60"}
 
@@ -180,7 +181,7 @@ HEAVY = ("numpy", "construct", "crcmod", "jinja2", "cryptography", "pyarrow", "p
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["--version"], ["verify", "--help"], ["fleet", "--help"]], ids=" ".join
 )
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_the_help_loads_nothing_heavy(arguments):
     script = (
         f"import sys\nfrom kforensics.cli.app import run\nassert run({arguments}) == 0\n"
@@ -212,6 +213,7 @@ NOT_FOR_ENDS = (
 """Modules that the comparison of the ends of logs has no use for, where there are only logs."""
 
 
+@pytest.mark.slow
 def test_comparing_the_ends_of_logs_loads_what_it_uses(fixtures):
     root = fixtures / "unclean-election"
     paths = [
@@ -267,7 +269,7 @@ def test_the_entry_point_exits_with_the_code(capsys, monkeypatch):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")  # noqa: PTH110
 @pytest.mark.parametrize("arguments", [["ls"], ["ls", "--format", "jsonl"], ["dump"], ["--help"], ["ls", "--help"]])
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_a_full_disk_behind_standard_output_is_no_defect(tmp_path, arguments):
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     with open("/dev/full", "w", encoding="utf-8") as full:  # noqa: PTH123

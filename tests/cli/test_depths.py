@@ -122,7 +122,7 @@ def test_a_part_of_the_bytes_is_read(stopped, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["diff", "explain"])
-@pytest.mark.some(1)
+@pytest.mark.slow
 def test_a_person_gets_the_answer_of_the_ends_first(command, incident, capsys, monkeypatch):
     recording = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
     run([command, str(recording)])
@@ -191,6 +191,7 @@ def test_the_ends_of_many_logs_are_read_before_each_is_looked_at(stopped, capsys
     assert waited == []
 
 
+@pytest.mark.slow
 def test_commits_that_are_left_out_at_the_ends_are_named(incident, monkeypatch):
     recording = incident("consumer-ahead-4.x") / "snapshots" / "99-final"
     left_out = "Which other records consumers show to be committed: the logs of __consumer_offsets are "

@@ -199,6 +199,7 @@ def test_voters_in_settings_that_are_no_node_ids_are_none(cluster, tmp_path, cap
     assert document["answer"]["state"] not in CALM
 
 
+@pytest.mark.slow
 def test_what_an_emptied_quorum_forgets_is_listed_with_what_each_broker_does(fixtures, tmp_path, capsys):
     cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
     format_anew(cluster / "controller-100", has_log=True)

@@ -60,6 +60,7 @@ def offsets_of(losses, certainty):
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
+@pytest.mark.some(16)
 def test_what_happened_is_found_and_nothing_is_invented(name, incident, capsys):
     root = incident(name)
     check = json.loads((root / "checks.json").read_text())["explain"]

@@ -144,6 +144,7 @@ def test_what_a_live_directory_holds_is_not_lost_though_the_guessed_leader_share
     assert document["losses"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_holds_nothing_of_a_log_is_not_said_to_be_an_earlier_state(incident, capsys, tmp_path):
     root = incident("disk-replaced-4.x")
     before = copied(root / "snapshots" / "02-all-down-before-replacement", tmp_path / "before")

@@ -123,6 +123,7 @@ def test_the_same_evidence_gives_the_same_bytes(page, recording, tmp_path, untou
     assert page == (tmp_path / "again.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_recording_where_nothing_was_lost_comes_out_calm(incident, tmp_path):
     root = incident("benign-rolling-restart-4.x")
     out = tmp_path / "calm.html"

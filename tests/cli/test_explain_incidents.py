@@ -104,6 +104,7 @@ def test_the_timeline_reads_as_sentences_from_the_first_trouble_to_the_last(inci
     assert 24 > len(happened.splitlines())
 
 
+@pytest.mark.slow
 def test_only_a_span_of_time(incident, capsys):
     root = incident("unclean-election-4.x")
     span = ("--since", "2026-11-21T06:40:07Z", "--until", "2026-11-21T06:40:08Z", "--partition", "0")
@@ -174,6 +175,7 @@ def test_log_lines_that_name_a_later_leader_end_the_account_of_an_older_metadata
     assert any("A newer metadata log would show it" in line for line in document["answer"]["unknown"])
 
 
+@pytest.mark.slow
 def test_the_log_of_a_leader_from_before_it_was_elected_proves_no_loss(incident, capsys):
     root = incident("unclean-election-2.8")
     document, _ = explain(capsys, root / "snapshots" / "02-all-down-broker-1-was-alone", root / "logs")

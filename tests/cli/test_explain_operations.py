@@ -149,6 +149,7 @@ def test_damage_that_no_recovery_looked_at_is_the_cause_too(incident, capsys):
     assert any("audit-0 on broker 1 is damaged at offset 35" in sentence for sentence in document["conclusion"])
 
 
+@pytest.mark.slow
 def test_a_partition_whose_topic_was_deleted_on_request_needs_no_log(incident, tmp_path, capsys):
     root = incident("mixed-magic-1.1")
 

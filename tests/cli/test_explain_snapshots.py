@@ -58,6 +58,7 @@ def test_a_snapshot_that_is_younger_than_what_is_now_changes_places_with_it(inci
     assert "not-used" not in {one["kind"] for one in swapped["inputs"]}
 
 
+@pytest.mark.slow
 def test_an_earlier_disk_of_one_broker_is_what_is_now(incident, capsys, tmp_path):
     """Broker 1 got the disk back that it had before; the others were not started since."""
     snapshots = incident("unclean-election-2.8") / "snapshots"

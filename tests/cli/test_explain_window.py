@@ -90,6 +90,7 @@ def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident
     assert len(everything["clocks"]) == len(read) + 51
 
 
+@pytest.mark.slow
 def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with_it(long_lived, capsys):
     document, _ = explain(capsys, *arguments_of(long_lived), "--since", "2026-03-01", "--until", "2026-03-02")
 

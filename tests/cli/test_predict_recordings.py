@@ -36,6 +36,7 @@ def test_a_start_after_a_power_cut_does_what_was_predicted(incident):
     assert compared.counts["truncated"]["equal"] == 7
 
 
+@pytest.mark.slow
 def test_strays_of_a_start_are_those_predicted(incident):
     check(incident("recreated-topic-4.x"), 1, 21)
 

@@ -112,6 +112,7 @@ def test_epochs_that_a_scan_enters_wrongly_are_counted(tmp_path, capsys):
     assert both["rank"] < away["rank"]
 
 
+@pytest.mark.slow
 def test_one_of_two_directories_of_a_partition_is_chosen(broker, capsys):
     second = broker.parent / "second"
     second.mkdir()
@@ -170,6 +171,7 @@ def test_a_batch_that_fails_its_checksum_is_held_by_none(broker, tmp_path, capsy
     assert 0 < damaged["only_here"] < 103
 
 
+@pytest.mark.slow
 def test_what_another_broker_discards_too_is_held_by_none(broker, capsys):
     nodes = [broker.parent / f"broker-{at}" for at in (1, 2, 3)]
     found = []

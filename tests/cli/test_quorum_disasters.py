@@ -405,7 +405,7 @@ def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, no
         ),
     ],
 )
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_each_kind_of_metadata_that_is_forgotten_is_named(beyond, say, record, fields, words):
     root = beyond(record, fields)
     for command in ("metadata", "diff"):
@@ -416,7 +416,7 @@ def test_each_kind_of_metadata_that_is_forgotten_is_named(beyond, say, record, f
 
 
 @pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify"])
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_a_copy_that_was_made_a_moment_later_is_no_alarm(beyond, say, command):
     code, document = say(command, beyond("NoOpRecord", {}))
 

@@ -222,6 +222,7 @@ def test_log_files_whose_lines_name_another_cluster_are_refused(name, broker, in
     assert "the inputs are of 2 clusters" in words
 
 
+@pytest.mark.slow
 def test_log_files_of_another_cluster_are_left_out_where_one_is_chosen(incident, capsys):
     own, other = incident("hw-loss-0.10"), incident("unclean-election-2.8")
     nodes = [str(own / "snapshots" / "99-final"), str(own / "logs")]

@@ -59,6 +59,7 @@ def test_what_is_lost_comes_out_as_it_was_produced(name, incident, tmp_path):
 @pytest.mark.parametrize(
     "name", ["all-codecs-4.x", slow("mixed-magic-1.1"), slow("recreated-topic-4.x"), slow("unclean-election-2.8")]
 )
+@pytest.mark.slow
 def test_everything_on_the_disks_comes_out_once(name, incident, tmp_path):
     assert [] == salvaged.check_all(incident(name), tmp_path / "out")
 
@@ -112,6 +113,7 @@ def test_nothing_below_an_input_changes_and_nobody_else_can_read_what_comes_out(
     assert not [path for path in files if path.name.endswith(".partial")]
 
 
+@pytest.mark.slow
 def test_the_output_does_not_depend_on_when_it_is_made(capsys, lost, tmp_path):
     salvage(capsys, *lost)
     salvage(capsys, *lost[:-1], tmp_path / "again", "--jobs", 1)
@@ -296,6 +298,7 @@ def test_a_capture_gives_the_bytes_that_it_holds_and_names_the_file_for_the_othe
         assert all("orders-" in gap["detail"] and "of broker 1" in gap["detail"] for gap in gaps)
 
 
+@pytest.mark.slow
 def test_what_a_capture_lacks_is_taken_from_a_directory(capsys, unclean, tmp_path):
     broker = unclean / "02-old-leader-killed" / "broker-1"
     run(["capture", str(broker), "-o", str(tmp_path / "broker-1.kfc"), "--normal-priority"])
@@ -307,6 +310,7 @@ def test_what_a_capture_lacks_is_taken_from_a_directory(capsys, unclean, tmp_pat
     assert (0, 56, 0) == (code, document["records"], document["missing"])
 
 
+@pytest.mark.slow
 def test_records_of_aborted_transactions_come_only_where_they_are_asked_for(capsys, incident, tmp_path):
     final = incident("all-codecs-4.x") / "snapshots" / "99-final"
     _, without = salvage(capsys, final, "--what", "all", "-o", tmp_path / "without")
@@ -358,7 +362,7 @@ def in_several_processes(monkeypatch):
 @pytest.mark.process
 @pytest.mark.parametrize(("given", "writers"), [((), 2), (("--jobs", "3"), 3)])
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_few_processes_write_unless_more_are_asked_for(
     capsys, incident, tmp_path, monkeypatch, in_several_processes, form, given, writers
 ):

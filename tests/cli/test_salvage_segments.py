@@ -107,6 +107,7 @@ def test_loading_leaves_them_as_they_are_and_nothing_is_damaged(capsys, final, t
     assert {"sound"} == {document["answer"]["state"]}
 
 
+@pytest.mark.slow
 def test_made_logs_with_damage_load_too(tmp_path):
     write_sources(tmp_path / "broker-1", range(100, 112))
     salvage_segments(tmp_path / "broker-1", tmp_path / "out", small=True)

@@ -113,6 +113,7 @@ def test_a_record_is_lost_whose_offset_another_one_has_now_though_no_input_holds
     assert "orders-0: offset 62 is not served any more, or holds another record" in document["answer"]["tell"][0]
 
 
+@pytest.mark.slow
 def test_a_key_that_was_never_produced_was_never_here(capsys, unclean):
     inputs = salvaged.arguments_of(unclean)
     code, document = trace(capsys, *inputs, "-t", "orders", "--key", "never-produced")
@@ -191,6 +192,7 @@ def test_a_key_in_an_unexpected_partition_is_a_note(capsys, unclean):
     assert [(one["code"], one["partition"]) for one in document["findings"]] == [("KF310", 0)]
 
 
+@pytest.mark.slow
 def test_time_header_and_value_narrow_the_search(capsys, unclean):
     inputs = (unclean / FINAL, "-t", "orders", "-p", "0")
     _, document = trace(capsys, *inputs, "--key", "ord-000001", "--show-payload")
@@ -354,6 +356,7 @@ def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incid
     assert lines[0] == {"type": "answer", **held["answer"]}
 
 
+@pytest.mark.slow
 def test_a_record_that_was_truncated_before_it_was_committed_is_not_called_never_here(incident, capsys):
     root = incident("epoch-truncate-2.8")
     final = root / "snapshots" / "99-final"

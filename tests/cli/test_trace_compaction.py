@@ -126,7 +126,7 @@ def test_the_page_of_an_erasure_has_places_and_hashes_and_no_payload(compaction,
 
 
 @pytest.mark.parametrize("search", [("--time", EVERY_TIME), ("--key", "acc-0-005"), ("--offset", "20")])
-@pytest.mark.some(1)
+@pytest.mark.slow
 def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(search, compaction, capsys, monkeypatch):
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", *search)
     code, held = trace(capsys, *inputs)
@@ -137,6 +137,7 @@ def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(s
     assert trace(capsys, *inputs) == (code, held)
 
 
+@pytest.mark.slow
 def test_keys_that_are_too_many_to_be_followed_are_a_problem(compaction, capsys, monkeypatch):
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", "--time", EVERY_TIME)
     _, held = trace(capsys, *inputs)

@@ -71,6 +71,7 @@ def of_partition(found):
 @pytest.mark.some(
     "False-2-orders-0/00000000000000000000.log", "False-1-orders-0/leader-epoch-checkpoint", "True-2-orders-0"
 )
+@pytest.mark.some("False-2-orders-0/00000000000000000000.log", "False-1-orders-0/leader-epoch-checkpoint")
 def test_of_a_log_that_can_not_be_read_nothing_is_judged(cluster, refused, capsys, tmp_path, broker, what, is_captured):
     refused.add(str(cluster / f"broker-{broker}" / what))
     inputs = [cluster]
@@ -192,6 +193,7 @@ def test_logs_that_one_broker_of_three_lacks_are_compared_with_none(cluster, cap
     assert "loads all" not in said
 
 
+@pytest.mark.slow
 def test_a_log_that_a_copy_left_out_is_not_lost(cluster, capsys):
     """As by a limit of the file size: indexes and checkpoints are there."""
     before = copied(cluster, cluster.parent / "before")

@@ -202,6 +202,7 @@ def test_damage_that_the_next_start_would_truncate_is_reported_as_such(incident,
     assert not [one for one in after["findings"] if one["code"] == "KF101"]
 
 
+@pytest.mark.slow
 def test_who_led_a_damaged_partition_is_said_by_metadata_and_by_log_files(incident, tmp_path, verified):
     """Consumers read from the leader: damage on a follower was not served."""
     for name, partition, words in (

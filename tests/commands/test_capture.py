@@ -99,6 +99,7 @@ def test_a_capture_of_ends_takes_nothing_along_that_needs_more(tmp_path, capsys,
     assert ["one.kfc"] == [one.name for one in tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_captures_and_directories_are_mixed_freely(tmp_path):
     nodes = sorted(one for one in (FIXTURES / "unclean-election").iterdir() if one.is_dir())
     mixed = [take([node], tmp_path / f"{node.name}.kfc") if at % 2 else node for at, node in enumerate(nodes)]
@@ -269,6 +270,7 @@ def test_records_that_would_be_truncated_are_shown_of_directories_and_asked_for_
     assert "can't be listed" not in carried
 
 
+@pytest.mark.slow
 def test_records_of_the_metadata_log_that_would_be_truncated_are_listed_of_captures(incident, tmp_path, capsys):
     brokers = incident("epoch-truncate-2.8") / "snapshots" / "03-new-leader-live"
     names = ("broker-1", "broker-2", "broker-3")
@@ -493,6 +495,7 @@ def _long_log(marked=None):
     )
 
 
+@pytest.mark.slow
 def test_rows_far_below_the_end_are_left_out_and_what_they_would_tell_is_unknown(tmp_path):
     """Batches differ far below the point from which a truncation can still happen: digests show it, and nothing more is claimed."""
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
@@ -513,6 +516,7 @@ def test_rows_far_below_the_end_are_left_out_and_what_they_would_tell_is_unknown
     assert (there, code) == document("diff", whole)
 
 
+@pytest.mark.slow
 def test_equal_digests_prove_what_rows_are_left_out_of(tmp_path):
     nodes = [tmp_path / "broker-1", tmp_path / "broker-2"]
     data = _long_log()
@@ -567,6 +571,7 @@ def _traced(path, *words):
     return code, printed["answer"]["state"], {(one["partition"], one["offset"]) for one in printed["records"]}
 
 
+@pytest.mark.slow
 def test_the_bytes_of_batches_at_stake_are_those_of_the_file(tmp_path):
     node = tmp_path / "broker-1"
     data = _long_log()

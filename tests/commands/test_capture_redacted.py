@@ -236,6 +236,7 @@ def test_redacted_captures_are_not_mixed_with_others(tmp_path, small_cluster):
         assert 3 == code, found
 
 
+@pytest.mark.slow
 def test_what_can_not_be_redacted_is_refused_or_left_out(node, tmp_path):
     with pytest.raises(UsageError, match="--with-tail"):
         _take(node, tmp_path / "out.kfc", with_tail=True)

@@ -42,7 +42,7 @@ def test_captures_of_every_node_say_the_same(coordinators, tmp_path, command, na
 
 
 @pytest.mark.parametrize(("command", "name"), [("transactions", "transactions-3.9"), ("groups", "groups-4.1")])
-@pytest.mark.some(1)
+@pytest.mark.slow
 def test_records_that_stayed_on_the_broker_are_named_and_leave_the_state_unknown(coordinators, tmp_path, command, name):
     moment = "01-before-live" if command == "groups" else "03-prepared"
     snapshot = coordinators(name) / "snapshots" / moment

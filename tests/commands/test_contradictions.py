@@ -40,7 +40,7 @@ def test_a_log_whose_topic_was_given_another_id_is_that_of_now(say, tmp_path, to
 
 @pytest.mark.parametrize("stopped", [(), ("--stopped",)])
 @pytest.mark.parametrize("name", ["diff", "predict", "explain"])
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 def test_lines_of_later_starts_do_not_hide_a_disk_that_was_exchanged(incident, say, name, stopped):
     root = incident("disk-replaced-4.x")
     replaced = root / "snapshots" / "03-all-down-disk-replaced"
@@ -161,6 +161,7 @@ def with_other_byte(incident, tmp_path):
     return now
 
 
+@pytest.mark.slow
 def test_a_start_that_reads_no_closed_part_of_a_log_is_not_calm_beside_it(say, with_other_byte):
     assert [say(name, with_other_byte)[0] for name in ("explain", "diff", "verify", "predict", "triage")] == [1] * 5
     _, answer = say("predict", with_other_byte)
@@ -362,6 +363,7 @@ def test_damage_takes_no_committed_record_behind_it_out_of_the_count(
     )
 
 
+@pytest.mark.slow
 def test_records_that_a_damaged_leader_discards_and_others_hold_are_saved_as_at_risk(say, tmp_path, capsys):
     given = shutil.copytree(FIXTURES / "unclean-election", tmp_path / "given")
     log = given / "broker-3" / "orders-3" / "00000000000000000000.log"

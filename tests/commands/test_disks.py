@@ -136,7 +136,7 @@ def test_copies_of_two_moments_are_no_disks_of_one_node(disks, capsys):
 @pytest.mark.parametrize(
     ("command", "state"), [("diff", "at-risk"), ("predict", "loses"), ("verify", "at-risk"), ("explain", "maybe-lost")]
 )
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_one_disk_that_was_put_back_to_an_earlier_copy_can_lead_with_what_it_lacks(
     incident, say, tmp_path, command, state
 ):

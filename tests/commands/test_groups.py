@@ -162,6 +162,7 @@ def test_what_a_truncation_took_is_in_the_history(coordinators):
     assert alone[-2:] == [(*where, 92, 95, "member"), (*where, 95, 97, "member")]
 
 
+@pytest.mark.slow
 def test_a_position_is_the_truncated_one_until_the_truncation(coordinators):
     (final, _), before = everything(coordinators("groups-4.1"))
     played = groups(final, before=before, groups=frozenset({"watch"}), history=True)
@@ -535,6 +536,7 @@ def test_calm_names_since_when_every_commit_is_here(coordinators):
     assert " since 2026-11-22 " in result.answer.headline
 
 
+@pytest.mark.slow
 def test_calm_about_a_time_ends_at_it_and_says_nothing_of_one_before_the_history(coordinators):
     paths, before = everything(coordinators("groups-4.1"))
     since = groups(*paths, before=before).body.complete_since_ms
@@ -1025,6 +1027,7 @@ def test_a_share_group_past_the_end_is_told_with_its_own_tool(coordinators, tmp_
     assert any(one.startswith("Inform share group workers (jobs-1 at 500)") for one in told.answer.tell)
 
 
+@pytest.mark.slow
 def test_explain_tells_of_a_share_group_that_an_earlier_copy_knows_further_on(coordinators, tmp_path):
     before = coordinators("share-4.1") / "snapshots" / "99-final"
     now = tmp_path / "now"

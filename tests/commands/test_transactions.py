@@ -455,6 +455,7 @@ def test_a_broker_s_own_metadata_log_does_not_show_who_led_after_it_stopped(inci
     assert (everything.answer.state, everything.answer.unknown) == ("none-open", ())
 
 
+@pytest.mark.slow
 def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(incident, tmp_path):
     """The old leader is down, with a transaction that the new one never got, and of which its coordinator no longer knows."""
     snapshots = incident("consumer-ahead-4.x") / "snapshots"

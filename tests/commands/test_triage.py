@@ -73,7 +73,7 @@ def test_who_holds_what_is_at_risk_is_told_from_who_holds_what_is_lost(row, word
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["disk-replaced-4.x", "power-loss-4.x", "consumer-ahead-4.x", "hw-loss-0.10"])
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 def test_it_is_one_screen_beside_what_to_do_now(shown, monkeypatch, incident, name, width):
     place = incident(name)
     monkeypatch.setenv("COLUMNS", str(width))
@@ -463,6 +463,7 @@ def test_records_are_not_to_be_saved_out_of_captures_that_hold_none(shown, small
     assert "$ kforensics salvage --what at-risk" in with_tail
 
 
+@pytest.mark.slow
 def test_what_was_truncated_after_its_directory_was_copied_is_lost_and_not_at_risk_too(shown, incident):
     place = incident("consumer-ahead-4.x")
     copied = place / "snapshots" / "03-old-leader-down-live"
@@ -512,6 +513,7 @@ def test_groups_are_not_asked_of_long_logs_and_that_is_said(incident, monkeypatc
     assert not any("were not read whole" in one for one in thorough.answer.unknown)
 
 
+@pytest.mark.slow
 def test_content_of_small_logs_is_read_so_that_what_differs_below_their_ends_is_not_called_calm(
     shown, incident, monkeypatch
 ):
@@ -653,6 +655,7 @@ def test_a_reassignment_that_goes_on_leaves_no_start_unknown_while_a_replica_tha
     assert (code, "A replica that stays" in " ".join(screen.split())) == (3, False)
 
 
+@pytest.mark.slow
 def test_that_nothing_was_lost_is_said_beside_what_a_start_deletes(shown, incident):
     root = incident("benign-rolling-restart-4.x")
 
@@ -699,6 +702,7 @@ def test_a_controller_that_leaves_no_marker_is_not_asked_for_one(shown, incident
     assert "still running" not in screen
 
 
+@pytest.mark.slow
 def test_empty_logs_of_offsets_whose_leaders_are_all_shown_leave_no_group_unknown(shown, incident):
     root = incident("controller-change-4.4")
 

@@ -55,6 +55,7 @@ def test_little_work_is_done_here():
     assert spread(double, [], weights=[], jobs=4) == []
 
 
+@pytest.mark.slow
 def test_more_tasks_than_the_pipe_takes():
     results = spread(double, list(range(20_000)), weights=[WORTH_A_PROCESS] * 20_000, jobs=2)
     assert [value for value, _ in results] == [task * 2 for task in range(20_000)]

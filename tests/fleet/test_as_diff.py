@@ -20,7 +20,7 @@ DISASTERS = ("brokers-newer", "dynamic-half-done", "majority-emptied", "only-con
 
 
 @pytest.mark.parametrize("name", DISASTERS)
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 def test_a_quorum_that_can_not_go_on_is_told_as_in_a_comparison(quorums, audit_here, name):
     place = quorums(name) / "before"
     expected = compared(place)
@@ -65,7 +65,7 @@ def test_a_night_in_which_nothing_changed_tells_of_the_quorum_again(quorums, aud
         ("a metadata log missing", "kraft-quorum-3x/snapshots/99-final"),
     ],
 )
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 def test_evidence_that_is_taken_away_or_doubled_is_judged_as_in_a_comparison(
     incident, audit_here, tmp_path, kind, recording, seed
 ):
@@ -100,6 +100,7 @@ def test_directories_that_lie_side_by_side_are_no_calm_answer(quorums, audit_her
     assert {*expected.answer.now} <= {*answer.now}
 
 
+@pytest.mark.slow
 def test_where_one_log_ends_before_a_logged_offset_no_other_of_its_disk_agrees(audit_here, tmp_path):
     cluster, history = tmp_path / "cluster", tmp_path / "history"
     batches = [batch(at, [(b"k", b"v")]) for at in range(5)]

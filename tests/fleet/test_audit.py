@@ -80,6 +80,7 @@ def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, dept
     assert tuple(expected.inputs) == summary.inputs
 
 
+@pytest.mark.slow
 def test_missing_logs_directories_and_assignments_are_judged_as_in_a_comparison(run_audit, incident, plain, tmp_path):
     final = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
     copied(final, tmp_path / "fleet")
@@ -187,6 +188,7 @@ def _shuffled(spark) -> int:
     return sum(one["Task Metrics"]["Shuffle Write Metrics"]["Shuffle Bytes Written"] for one in ended)
 
 
+@pytest.mark.slow
 def test_listing_on_the_workers_finds_the_same_in_jobs_that_say_what_they_do(spark, run_audit, incident, monkeypatch):
     snapshot = incident("epoch-truncate-2.8") / "snapshots" / "02-leader-killed"
     here, _ = run_audit(snapshot)

@@ -15,6 +15,7 @@ def snapshot(incident):
     return incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
 
 
+@pytest.mark.slow
 def test_scan_is_the_old_name_of_capture(snapshot, tmp_path, capsys):
     out = tmp_path / "broker-2.kfc"
 

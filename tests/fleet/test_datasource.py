@@ -124,7 +124,7 @@ TIMES = (
 
 
 @pytest.mark.parametrize("level", ["segments", "batches", "records"])
-@pytest.mark.some("segments")
+@pytest.mark.some("batches")
 def test_times_choose_segments_and_their_parts_by_sound_indexes(stopped, level, monkeypatch):
     column = "timestamp_ms" if level == "records" else "max_timestamp_ms"
     every = rows_of(stopped, level=level)

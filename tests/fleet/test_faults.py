@@ -164,6 +164,7 @@ def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, 
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tmp_path):
     from pyspark import cloudpickle
 

@@ -75,6 +75,7 @@ def test_an_audit_of_a_name_that_is_there_changes_nothing(history):
     assert before == {one: one.read_bytes() for one in history.rglob("*") if one.is_file()}
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_audit_published_is_removed_before_the_next(history):
     rows = open_audit(history).row_count("findings")
     before = pd.dataset(history / "findings").count_rows()
@@ -175,6 +176,7 @@ def test_out_or_history_and_not_both(tmp_path, capsys):
         assert "give either --out" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_trend_is_that_of_each_cluster(history, capsys):
     assert 0 == run(["fleet", "trend", str(history), "--format", "jsonl"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -317,6 +317,7 @@ def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
         assert sorted(row["verdict_id"] for row in audit.rows("partitions")) == [row.verdict_id for row in found]
 
 
+@pytest.mark.slow
 def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, monkeypatch):
     read: list[str] = []
     real = commits_in_log
@@ -409,6 +410,7 @@ def test_a_node_more_is_a_part_of_each_verdict(night, cluster):
     assert EVERY == night()
 
 
+@pytest.mark.slow
 def test_a_change_that_may_have_gone_on_while_it_was_read_is_read_again(night, cluster):
     now = cluster.stat().st_mtime
     settled(cluster / "broker-2" / "orders-1", (now, now))
@@ -417,6 +419,7 @@ def test_a_change_that_may_have_gone_on_while_it_was_read_is_read_again(night, c
     assert ["orders-1"] == night()
 
 
+@pytest.mark.slow
 def test_a_partition_that_could_not_be_read_is_judged_again(night, cluster, monkeypatch):
     log = cluster / "broker-2" / "orders-1" / f"{0:020}.log"
     log.unlink()
@@ -426,6 +429,7 @@ def test_a_partition_that_could_not_be_read_is_judged_again(night, cluster, monk
     assert "orders-1" in night()
 
 
+@pytest.mark.slow
 def test_what_is_left_to_read_may_hold_no_segment(audit_here, cluster, tmp_path):
     places = [cluster / f"broker-{number}" for number in (1, 2, 3)]
     audit_here(*places, out=tmp_path / "history", is_history=True, audit_id="1")
@@ -439,6 +443,7 @@ def test_what_is_left_to_read_may_hold_no_segment(audit_here, cluster, tmp_path)
     assert content(second) == content(audit_here(*places))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_says_something_else_in_as_many_bytes_is_a_change(audit_here, cluster, tmp_path):
     places = [cluster / f"broker-{number}" for number in (1, 2, 3)]
     checkpoint = places[1] / "replication-offset-checkpoint"

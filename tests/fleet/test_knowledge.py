@@ -146,6 +146,7 @@ def test_opens_of_files_do_not_depend_on_the_number_of_tasks(
     assert counted[0] == counted[1]
 
 
+@pytest.mark.slow
 def test_a_session_sees_the_captures_that_took_the_place_of_others(audit_here, cluster, plain, tmp_path):
     """The process lives on from one night to the next, with all that it knows."""
     night = [copied(cluster, tmp_path / f"night-{number}") for number in (1, 2)]

@@ -93,6 +93,7 @@ def test_what_was_not_checked_for_nights_is_closed_only_by_all_that_showed_it(ni
     assert {3: ("closed", "gone")} == life(night("5"))
 
 
+@pytest.mark.slow
 def test_audits_of_the_ends_and_of_the_content_share_a_history(night, history):
     night("content-1", 3, 4)
     hours = [night(f"ends-{hour}", 3, depth=Depth.TAILS) for hour in range(3)]
@@ -137,6 +138,7 @@ def test_thirty_nights_with_flaps_have_no_false_new(night, history):
     assert {4, 5} == {row["partition"] for row in open_findings(audits[-1])}
 
 
+@pytest.mark.slow
 def test_what_another_replica_shows_while_one_is_away_is_not_new_until_all_are_read(history):
     """Broker 2 differs from its leader, 1; without that one 3 is said to differ from 2."""
 
@@ -166,6 +168,7 @@ def test_what_differs_while_the_broker_that_differed_is_away_is_new(history, nig
     assert {1: "new", 2: "unchecked"} == {row["node_id"]: row["change"] for row in audit.rows("changes")}
 
 
+@pytest.mark.slow
 def test_a_finding_that_weighs_less_without_a_broker_is_no_better_and_not_worse_the_night_after(history):
     def audited(name, severity, nodes=(1, 2), offsets=(10, 20)):
         findings = [one_finding("KF206", severity, partition=0, offsets=offsets)]
@@ -230,6 +233,7 @@ def test_an_audit_of_its_own_has_the_changes_since_the_one_that_it_is_built_on(t
     assert body.comparison is None
 
 
+@pytest.mark.slow
 def test_each_cluster_builds_on_its_own_latest_audit(audit_here, tmp_path):
     """Two schedules in one history: what the other one read in between is no base."""
     places = {}

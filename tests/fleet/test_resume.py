@@ -52,6 +52,7 @@ def test_a_second_audit_reads_only_what_changed(run_audit, fleet, plain):
     assert {"orders"} == {one.topic for one in comparison.new_findings}
 
 
+@pytest.mark.slow
 def test_an_unchanged_fleet_is_judged_the_same_without_reading_it(run_audit, fleet, plain):
     first, tables = run_audit(fleet)
 
@@ -64,6 +65,7 @@ def test_an_unchanged_fleet_is_judged_the_same_without_reading_it(run_audit, fle
     assert ((), (), ()) == (comparison.new_findings, comparison.gone_findings, comparison.changes)
 
 
+@pytest.mark.slow
 def test_a_file_that_may_still_change_is_read_again(run_audit, fleet):
     recent = fleet / "broker-2" / "orders-0" / "00000000000000000000.log"
     os.utime(recent, (AHEAD, AHEAD))
@@ -123,6 +125,7 @@ def test_a_second_audit_at_the_same_time_is_refused_and_leaves_the_first_alone(r
     assert 22 == summary.replicas == open_audit(tables).row_count("replicas")
 
 
+@pytest.mark.slow
 def test_rows_that_vanish_while_the_audit_works_leave_it_incomplete(run_audit, fleet, tmp_path):
     def remove(stage):
         if stage.name == "scan and reconcile":
@@ -138,6 +141,7 @@ def test_rows_that_vanish_while_the_audit_works_leave_it_incomplete(run_audit, f
     assert (7, 0) == (again.partition_count, again.read_bytes)
 
 
+@pytest.mark.slow
 def test_a_history_is_built_on_its_latest_audit_and_told_apart_by_id(run_audit, fleet, tmp_path):
     place = tmp_path / "history"
     first, _ = run_audit(fleet, out=place, is_history=True, audit_id="monday")

@@ -41,6 +41,7 @@ def stored(incident):
     return place, parse_location("mock:///fleet")
 
 
+@pytest.mark.slow
 def test_a_fleet_on_other_storage_is_judged_as_on_disk(stored):
     place, there = stored
 

@@ -78,6 +78,7 @@ def test_the_latest_of_each_cluster_and_depth_stays(history, aged):
     assert (("b", "c", "e"), ("a", "d")) == (found.audits, found.trimmed_audits)
 
 
+@pytest.mark.slow
 def test_rows_that_later_audits_have_stay(audit_here, cluster, history, aged):  # noqa: F811 - the fixture
     more = {"out": history, "is_history": True, "options": Ask(leader=2)}
     for at, name in ((5, "one"), (6, "two"), (7, "three")):

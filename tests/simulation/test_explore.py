@@ -51,7 +51,7 @@ CELLS = [
 
 @pytest.mark.no_cover  # millions of steps through a few lines, which other tests cover
 @pytest.mark.parametrize(("model", "invariant", "at", "expected"), CELLS)
-@pytest.mark.some(16)
+@pytest.mark.some(10)
 def test_the_table_of_models_and_invariants(model, invariant, at, expected):
     found = Explorer(model, size(*at)).explore(Invariant(invariant))
     if isinstance(expected, str):

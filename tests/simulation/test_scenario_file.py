@@ -142,6 +142,7 @@ def test_a_table_has_a_bound_too(monkeypatch):
         replay(parse_scenario(text, "s"), ProtocolName.HW)
 
 
+@pytest.mark.slow
 def test_many_records_without_a_copy_take_no_time():
     steps = "- produce: {count: 100000}\n" * 2 + "- fetch: 2\n" * 500
     rows = replay(parse_scenario(f"name: x\nbrokers: [1, 2, 3]\nsteps:\n{steps}", "s"), ProtocolName.KIP_595).rows
@@ -154,6 +155,7 @@ def test_an_unknown_name_lists_those_there_are():
 
 
 @given(st.text(max_size=120) | st.lists(st.sampled_from(WHOLE.splitlines()), max_size=20).map("\n".join))
+@pytest.mark.slow
 def test_any_text_is_a_scenario_or_a_refusal(text):
     try:
         scenario = parse_scenario(text, "s")

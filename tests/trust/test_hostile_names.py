@@ -199,6 +199,7 @@ def checkpoints(log_dir, count):
     return log_dir
 
 
+@pytest.mark.slow
 def test_many_checkpoint_lines_are_linear(tmp_path):
     few, more = (
         ["verify", str(checkpoints(tmp_path / str(count), count)), "--format", "json", "--jobs", "1"]

@@ -111,7 +111,7 @@ def fail_each_in_turn(name, call, cluster, monkeypatch, most):
 
 @pytest.mark.parametrize("call", ["open", "preadv"])
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.some("ls-open", "diff-open", "dump-preadv", "explain-preadv", "verify-open")
+@pytest.mark.some("ls-open", "diff-open", "dump-preadv", "explain-preadv")
 def test_a_failing_read_is_named_and_the_rest_goes_on(name, call, cluster, monkeypatch):
     fail_each_in_turn(name, call, cluster, monkeypatch, most=3)
 

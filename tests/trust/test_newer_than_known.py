@@ -189,7 +189,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.some("meta.properties", "replication-offset-checkpoint", "registrations-0/leader-epoch-checkpoint")
+@pytest.mark.some("meta.properties", "registrations-0/leader-epoch-checkpoint")
 def test_versions_of_files(edited, capsys, name):
     (path,) = list((edited / "broker-11").glob(name))[-1:]
     before = path.read_bytes()

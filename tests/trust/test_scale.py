@@ -52,6 +52,7 @@ def command_steps(*arguments):
     return steps(lambda: invoke([str(one) for one in arguments]))
 
 
+@pytest.mark.slow
 def test_tiny_batches_are_linear(tmp_path):
     few, many = write_log_dir(tmp_path, 2), write_log_dir(tmp_path, 6)
     small, large = (command_steps("verify", "--jobs", "1", tree) for tree in (few, many))

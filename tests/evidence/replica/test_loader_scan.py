@@ -90,7 +90,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 def test_parts_come_to_what_the_reader_finds_batch_by_batch(damage, small_parts, tmp_path):
     (tmp_path / LOG).write_bytes(DAMAGE[damage](border(tmp_path)))
 

@@ -91,6 +91,7 @@ def test_the_last_segment_deleted_with_all_that_belongs_to_it_is_damage(broker, 
         assert [{"first": 120, "last": 139}] == [one["offsets"] for one in gone], arguments
 
 
+@pytest.mark.slow
 def test_a_segment_that_was_deleted_by_hand_is_damage_for_verify_diff_and_ls(broker, incident, capsys):
     (broker / "orders-ok-0" / f"{20:020d}.log").unlink()
     other = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final" / "broker-2"

@@ -70,6 +70,7 @@ def test_real_cleaners_leave_one_record_of_a_key_below_their_points(compaction):
     assert (row["tombstones"], row["tombstones_kept"], row["superseded"]) == (4, 4, 0)
 
 
+@pytest.mark.slow
 def test_brokers_before_delete_horizons_have_tombstones_without_one(compaction):
     result = verify(compaction("compaction-1.1") / "snapshots/02-tombstoned-live", level="records")
     logs = [one for one in result.body.compacted if one.partition.topic == "accounts"]
