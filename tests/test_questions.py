@@ -65,6 +65,12 @@ TABLE = (
         "TALLY WAS SET BACK: words-0 from 6 to 0 at 2026-11-27 14:26:11 UTC, while the group was empty: a reset, not a member.",
     ),
     Asked(
+        "Our group has no position any more.",
+        "coordinators/kinds-4.4",
+        "groups snapshots/30-expired -g static",
+        "The position of static in orders-0, 14, is gone since 2026-11-27 18:23:41 UTC: it had expired",
+    ),
+    Asked(
         "The committed position is larger than the log.",
         "incidents/consumer-ahead-4.x",
         f"groups {FINAL} logs",

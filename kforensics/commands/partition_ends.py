@@ -94,7 +94,8 @@ class PartitionEnds:
             return None, None
         removed, created = there[-1].removed, there[-1].created
         if not isinstance(removed, Absent) and (self._at is None or removed.timestamp_ms <= self._at):
-            return None, removed.timestamp_ms
+            # A commit behind it is of a topic that was created after the end of that metadata log.
+            return None, removed.timestamp_ms if removed.timestamp_ms >= position.committed_ms else None
         is_later = not created.from_snapshot and created.timestamp_ms > position.committed_ms >= 0
         return (created.timestamp_ms if is_later else None), None
 
