@@ -771,6 +771,36 @@ def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):
     assert inferred["answer"]["state"] == "unknown", "a release that is later than is known may support it"
 
 
+def test_records_that_no_controller_writes_end_the_start(fixtures, tmp_path, capsys):
+    root = tmp_path / "controller-100"
+    copied(fixtures / "unclean-election" / "controller-100", root)
+    (files,) = find_metadata_logs(find_inputs([root]))
+    history = read_metadata_log(files)
+    (log,) = (root / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    begun = metadata_record("BeginTransactionRecord", {"name": "t"})
+    (topic_id,) = [at for at, one in history.topics.items() if one.name == "orders"]
+    change = {"partition_id": 0, "topic_id": topic_id, "replicas": (1, 2), "directories": (topic_id,)}
+    expected = {
+        "MetadataParseException": [begun[:-1]],
+        "IllegalArgumentException": [b""],
+        "RuntimeException": [begun, begun],
+        "InvalidReplicaDirectoriesException": [metadata_record("PartitionChangeRecord", change)],
+    }
+    for exception, records in expected.items():
+        log.write_bytes(whole + metadata_batch(history.end_offset, records, epoch=history.last_epoch))
+        start = predict(capsys, root, "--kafka", "4.1.0")[0]["starts"][0]
+        assert (start["outcome"], start["exception"]) == ("exits", exception), start["reason"]
+
+    removals = [
+        metadata_record("RemoveAccessControlEntryRecord", {"id": topic_id}),
+        metadata_record("RemoveUserScramCredentialRecord", {"name": "a", "mechanism": 1}),
+    ]
+    log.write_bytes(whole + metadata_batch(history.end_offset, removals, epoch=history.last_epoch))
+    found = [name for name, _ in read_metadata_log(files).unapplied]
+    assert found == ["RemoveAccessControlEntryRecord", "RemoveUserScramCredentialRecord"]
+
+
 def test_a_level_that_has_no_place_for_the_metadata_ends_every_controller(fixtures, tmp_path, capsys):
     root = tmp_path / "controller-100"
     copied(fixtures / "unclean-election" / "controller-100", root)
@@ -1313,10 +1343,23 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
     settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
     quorum = node / "data-0" / "__cluster_metadata-0"
     record = metadata_record("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 25})
-    whole = metadata_batch(0, [record], epoch=1)
+    header, footer = (
+        encode_record_batch(build_record_batch(at, [(1, *encode_control_record(kind, {}))], attributes=0x20))
+        for at, kind in ((0, ControlType.SNAPSHOT_HEADER), (2, ControlType.SNAPSHOT_FOOTER))
+    )
+    records = metadata_batch(1, [record], epoch=1)
+    whole = header + records + footer
     snapshot = quorum / f"{4:020d}-{1:010d}.checkpoint"
-    snapshot.write_bytes(whole)
-    assert predict(capsys, node, settings)[0]["starts"][0]["outcome"] == "starts"
+    written = {
+        whole: ("starts", None),
+        records + footer: ("exits", "IllegalStateException"),
+        header + records: (None, None),
+        whole + whole: (None, None),
+    }
+    for data, expected in written.items():
+        snapshot.write_bytes(data)
+        start = predict(capsys, node, settings)[0]["starts"][0]
+        assert (start["outcome"], start["exception"]) == expected
 
     snapshot.write_bytes(b"" if is_empty else whole[:-1] + bytes([whole[-1] ^ 1]))
     document, code = predict(capsys, node, settings)

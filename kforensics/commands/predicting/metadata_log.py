@@ -24,6 +24,7 @@ from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_s
 from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, CRC_COVERED_POSITION
 from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.log.loader_values import Need
+from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.formats.messages.frame import FRAME_VERSION
 from kforensics.formats.messages.metadata import METADATA_TABLES, parse_metadata_record
 from kforensics.formats.messages.schema import Undecoded
@@ -216,12 +217,20 @@ def _bootstrap_levels(data: bytes) -> tuple[list[int], Refusal | None, str]:
     return levels, None, ""
 
 
-def _read_levels(file: EvidenceFile) -> tuple[list[int], str, bool]:
-    """Return the levels of metadata.version in a snapshot, why its first record that nobody knows is not understood, and whether no record is damaged."""
-    levels, strange, is_whole = [], "", True
-    for record in iter_records(file):
-        if isinstance(record, Damage) or record.is_control:
-            is_whole &= not isinstance(record, Damage)
+_NO_HEADER = "begins with no header"
+
+
+def _read_levels(file: EvidenceFile) -> tuple[list[int], str, str]:
+    """Return the levels of metadata.version in a snapshot, why its first record that nobody knows is not understood, and how it is not as a controller writes it, in words."""
+    levels: list[int] = []
+    strange, at, header, footers = "", 0, -1, []
+    for at, record in enumerate(iter_records(file)):
+        if isinstance(record, Damage):
+            continue
+        if record.is_control:
+            kind = parse_control_record(record.key, record.value).type
+            header = at if kind is ControlType.SNAPSHOT_HEADER and header < 0 else header
+            footers += [at] if kind is ControlType.SNAPSHOT_FOOTER else []
             continue
         value = record.value or b""
         if value[:1] == _FRAME and len(value) > 1 and value[1] in METADATA_TABLES and value[1] != _FEATURE_LEVEL:
@@ -231,7 +240,9 @@ def _read_levels(file: EvidenceFile) -> tuple[list[int], str, bool]:
             strange = strange or message.reason
         elif message.fields.get("name") == METADATA_VERSION:
             levels.append(message.fields["feature_level"])
-    return levels, strange, is_whole
+    if header != 0:
+        return levels, strange, _NO_HEADER
+    return levels, strange, "" if footers == [at] else "does not end with its only footer"
 
 
 def _lost_before(opened: MetadataLoad, content: DirectoryContent, broker_epochs: Sequence[int | Absent]) -> str:
@@ -296,11 +307,17 @@ def _unread_snapshot(
             return Refusal("NoSuchElementException", f"{name} is empty: No value present"), "", level
         if not is_sound or whole != file.size or not file.size:
             return None, f"{name}, with which it begins to read the metadata, is damaged or cut short", level
-        levels, strange, _ = _read_levels(file)
+        levels, strange, shape = _read_levels(file)
     words = f"{name}, with which it begins to read the metadata, has a record that is not understood: {strange}"
     # One thread reads all of it before any other starts (`KRaftControlRecordStateMachine`).
     is_refused = bool(strange) and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG)
     refusal = Refusal("MetadataParseException", words) if is_refused else None
+    if shape == _NO_HEADER and version >= _FIRST_THAT_READS_ALL:
+        refusal = Refusal(
+            "IllegalStateException", f"{name}: First batch is not a control batch with at least one record"
+        )
+    elif shape and not strange:
+        return refusal, f"{name}, with which it begins to read the metadata, {shape}", next(reversed(levels), level)
     return refusal, words if strange and not is_refused else "", next(reversed(levels), level)
 
 

@@ -31,8 +31,9 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.replay import OF_NO_TOPIC, UNFINISHED
-from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.evidence.metadata.state import METADATA_VERSION, Unread
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
@@ -52,6 +53,7 @@ from kforensics.protocol.loading.node import (
     Refusal,
     fates,
     is_migrating,
+    misassigned,
     refuse_features,
     refuse_identity,
     refuse_kraft_version,
@@ -95,6 +97,7 @@ _OF_IMAGE = {
     "BrokerRegistrationChangeRecord": "IllegalStateException",
     "FenceBrokerRecord": "IllegalStateException",
     "RegisterBrokerRecord": "IllegalStateException",
+    "RemoveAccessControlEntryRecord": "IllegalStateException",
     "UnfenceBrokerRecord": "IllegalStateException",
 }
 """What the loader of the metadata throws on a record that fits nothing (`TopicsDelta`, `ClusterDelta`), which a combined node has before its controller does."""
@@ -697,6 +700,10 @@ class NodeStarter:
             refusal = refusal or refuse_kraft_version(
                 one.kraft_version, version, is_controller=self._is_controller, has_voters=bool(one.voter_directories)
             )
+            if version >= FIRST_WITH_VOTERS_IN_LOG and (damaged := _damaged_record(one)):
+                has_value = not damaged.is_empty
+                exception = "MetadataParseException" if has_value else "IllegalArgumentException"
+                refusal = refusal or Refusal(exception, f"offset {damaged.offset} of {damaged.path}: {damaged.words}")
         if refusal is not None:
             return refusal
         has_no_voter = history is not None and history.has_no_voter
@@ -728,6 +735,11 @@ class NodeStarter:
                 is_controller=self._is_controller,
                 is_unstable_enabled=is_unstable_enabled or "process.roles" not in self._known.in_file,
             )
+        if refusal is None and self._is_controller and (bad := misassigned(self._assigned or {})):
+            topics = self._around.state.topics if self._around.state is not None else {}
+            name = f"{topics[bad[0]].name if bad[0] in topics else bad[0]}-{bad[1]}"
+            words = f"The lengths for replicas and directories do not match: {name} in __cluster_metadata-0"
+            refusal = Refusal("InvalidReplicaDirectoriesException", words)
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_topic_settings(version, self._known.topics)
         if history is not None and history.current_voters == (node.node_id,) and not self._directories:
@@ -893,6 +905,13 @@ class NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _damaged_record(history: MetadataHistory) -> Unread | None:
+    """Return the first record behind the newest snapshot that is whole, and damaged within: every node reads all of them before anything else (`KRaftControlRecordStateMachine`, 3.9)."""
+    first = max((one.end_offset for one in history.snapshots), default=0)
+    found = (one for one in history.unread if not one.is_newer and one.offset >= first and one.path.endswith(".log"))
+    return min(found, key=lambda one: one.offset, default=None)
 
 
 def _are_left_out(logs: Sequence[PredictedLog]) -> bool:

@@ -27,7 +27,7 @@ from kforensics.evidence.discovery.inputs import (
     why_not_compared,
 )
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
-from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.history import NEWEST_KRAFT_VERSION, MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.json_files import parse_quorum_state
 from kforensics.formats.checkpoint.properties import ESCAPE, UUID_PATTERN, MetaProperties, parse_meta_properties
@@ -44,7 +44,6 @@ from kforensics.protocol.loading.versions import (
     loading_rules,
 )
 from kforensics.protocol.versions import (
-    NEWEST_FEATURE_LEVELS,
     NEWEST_KNOWN,
     NEWEST_LEVEL,
     KafkaVersion,
@@ -486,8 +485,8 @@ def _newer(
         yield f"its log names Kafka {logged}, which is newer than {NEWEST_KNOWN.major}.{NEWEST_KNOWN.minor}, which kforensics knows"
     if history is not None:
         yield from (words for _, words in newer_features(history))
-        if history.kraft_version > NEWEST_FEATURE_LEVELS["kraft.version"]:
-            yield newer_than_known("kraft.version", history.kraft_version, NEWEST_FEATURE_LEVELS["kraft.version"])
+        if history.kraft_version > NEWEST_KRAFT_VERSION:
+            yield newer_than_known("kraft.version", history.kraft_version, NEWEST_KRAFT_VERSION)
     yield from _newer_records(history)
     supported = 0 if history is None else history.newest_level_of(node_id)
     if supported > NEWEST_LEVEL:

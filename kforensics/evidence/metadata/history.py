@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TypeVar
 
 from kforensics.damage import Absent, Damage
+from kforensics.errors import newer_than_known
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.state import (
     METADATA_VERSION,
@@ -29,6 +30,9 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import EpochEntry
 
 Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState, AclChange)
+
+NEWEST_KRAFT_VERSION = 1
+"""That of dynamic voters (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +161,15 @@ class MetadataHistory:
 
     @property
     def level_problems(self) -> tuple[Problem, ...]:
-        """What is beyond the metadata.version, as the report says it."""
-        beyond = self.beyond_level()
-        words = f"metadata.version {self.metadata_version} has no place for {beyond}, and they are in it: no controller starts with it"
-        return (Problem(input=self.input, path=self.directory, message=words),) if beyond else ()
+        """What is beyond the metadata.version, and a kraft.version that is newer than known, as the report says it."""
+        words = []
+        if beyond := self.beyond_level():
+            words.append(
+                f"metadata.version {self.metadata_version} has no place for {beyond}, and they are in it: no controller starts with it"
+            )
+        if self.kraft_version > NEWEST_KRAFT_VERSION:
+            words.append(newer_than_known("kraft.version", self.kraft_version, NEWEST_KRAFT_VERSION))
+        return tuple(Problem(input=self.input, path=self.directory, message=one) for one in words)
 
     def at(self, offset: int) -> MetadataState:
         """Return the metadata once the records up to and with an offset are applied."""

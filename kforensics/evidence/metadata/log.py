@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, Span
-from kforensics.errors import EvidenceError, FormatError, newer_than_known
+from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, RecordPlaces, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
@@ -37,9 +37,6 @@ from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry
-
-_NEWEST_KRAFT_VERSION = 1
-"""That of dynamic voters (KIP-853)."""
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
@@ -278,20 +275,17 @@ class _LogReader:
             voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
             self.quorum.append(QuorumChange(fields["leader_id"], when.raft_epoch, voters, when))
             self.named_voters = voters
-        self._note_quorum(path, control, when.offset)
+        self._note_quorum(control, when.offset)
         if control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
             self.named_voters = tuple(sorted(self.voter_directories))
 
-    def _note_quorum(self, path: str, control: ControlRecord, offset: int) -> None:
+    def _note_quorum(self, control: ControlRecord, offset: int) -> None:
         """Note the directory ids of voters, and a level that no release knows."""
         if not isinstance(control.value, Decoded):
             return
         fields = control.value.fields
         if control.type is ControlType.KRAFT_VERSION:
             self.kraft_version = max(self.kraft_version, fields["k_raft_version"])
-            if fields["k_raft_version"] > _NEWEST_KRAFT_VERSION:
-                words = newer_than_known("kraft.version", fields["k_raft_version"], _NEWEST_KRAFT_VERSION)
-                self._not_understood(path, offset, Undecoded(words))
         if control.type is ControlType.KRAFT_VOTERS and offset > self.directories_from:
             named = fields["voters"]
             self.voter_directories = {voter["voter_id"]: voter["voter_directory_id"] for voter in named}
@@ -301,9 +295,9 @@ class _LogReader:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
         if isinstance(message, Decoded):
             self.replay.add(message, when, place)
-        self._not_understood(path, when.offset, message)
+        self._not_understood(path, when.offset, message, is_empty=not value)
 
-    def _not_understood(self, path: str, offset: int, message: Decoded | Undecoded) -> None:
+    def _not_understood(self, path: str, offset: int, message: Decoded | Undecoded, *, is_empty: bool = False) -> None:
         if isinstance(message, Undecoded):
             words = f"{message.name or 'a record'} is not understood: {message.reason}"
         elif not (words := not_understood(message)):
@@ -312,7 +306,9 @@ class _LogReader:
         self.unread[path, words] = (
             known._replace(records=known.records + 1)
             if known is not None
-            else Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer)
+            else Unread(
+                path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer, is_empty=is_empty
+            )
         )
 
     def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
@@ -330,7 +326,7 @@ class _LogReader:
                     for control in _controls(chunk):
                         if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):
                             time = control.value.fields["last_contained_log_timestamp"]
-                        self._note_quorum(path, control, max(end_offset - 1, 0))
+                        self._note_quorum(control, max(end_offset - 1, 0))
                         is_ended |= control.type is ControlType.SNAPSHOT_FOOTER
         except (EvidenceError, FormatError) as error:
             self._problem(path, error.problem if isinstance(error, EvidenceError) else str(error))

@@ -51,6 +51,8 @@ class MetadataReplay:
         self.features: list[FeatureChange] = []
         self.migration = 0
         self.acls: list[AclChange] = []
+        self.held: set[object] = set()
+        """ACLs and SCRAM secrets that were ever set."""
         self.producer_ids: list[tuple[int, When]] = []
         self.aborted: list[AbortedTransaction] = []
         self.unapplied: list[tuple[str, When]] = []
@@ -67,15 +69,19 @@ class MetadataReplay:
         """Apply the next record of the log, or hold it back until its transaction ends (KIP-868)."""
         match message.name:
             case "BeginTransactionRecord":
+                if self._pending is not None:
+                    self._note_unfit(message.name, when)
                 self.finish(when.offset - 1)
                 self._pending, self._begun = [], when
             case "EndTransactionRecord":
-                self._note_unbegun(message.name, when)
+                if self._pending is None:
+                    self._note_unfit(message.name, when)
                 pending, self._pending, self._begun = self._pending, None, None
                 for one in pending or ():
                     self._apply(*one)
             case "AbortTransactionRecord":
-                self._note_unbegun(message.name, when)
+                if self._pending is None:
+                    self._note_unfit(message.name, when)
                 self._drop(message.fields.get("reason") or "aborted by the controller", when.offset)
             case _ if self._pending is not None:
                 self._pending.append((message, when, place))
@@ -153,13 +159,13 @@ class MetadataReplay:
     def _apply(self, message: Decoded, when: When, place: int) -> None:
         apply = _APPLIED.get(message.name)
         is_applied = apply is None or apply(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
-        if not is_applied and len(self.unapplied) < MOST_UNAPPLIED:
+        if not is_applied:
             topic_id = message.fields.get("topic_id")
             is_of_none = topic_id is not None and topic_id not in self.topics
-            self.unapplied.append((f"{message.name}{OF_NO_TOPIC if is_of_none else ''}", when))
+            self._note_unfit(f"{message.name}{OF_NO_TOPIC if is_of_none else ''}", when)
 
-    def _note_unbegun(self, name: str, when: When) -> None:
-        if self._pending is None and len(self.unapplied) < MOST_UNAPPLIED:
+    def _note_unfit(self, name: str, when: When) -> None:
+        if len(self.unapplied) < MOST_UNAPPLIED:
             self.unapplied.append((name, when))
 
     def _topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
@@ -286,7 +292,18 @@ class MetadataReplay:
 
 def _acl(replay: MetadataReplay, fields: Fields, when: When, *, is_set: bool) -> bool:
     replay.acls.append(AclChange(fields["id"], is_set, when))
-    return True
+    return _is_held(replay, fields["id"], is_set=is_set)
+
+
+def _scram(replay: MetadataReplay, fields: Fields, *, is_set: bool) -> bool:
+    return _is_held(replay, (fields["name"], fields["mechanism"]), is_set=is_set)
+
+
+def _is_held(replay: MetadataReplay, key: object, *, is_set: bool) -> bool:
+    """Note an ACL or a secret that is set, and return whether one that is removed was there."""
+    if is_set:
+        replay.held.add(key)
+    return is_set or key in replay.held
 
 
 def _producer_ids(replay: MetadataReplay, fields: Fields, when: When, _origin: Origin) -> bool:
@@ -336,6 +353,8 @@ _APPLIED: Mapping[str, _Apply] = {
     "RemoveFeatureLevelRecord": MetadataReplay._feature,
     "AccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=True),
     "RemoveAccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=False),
+    "UserScramCredentialRecord": lambda replay, fields, _when, _origin: _scram(replay, fields, is_set=True),
+    "RemoveUserScramCredentialRecord": lambda replay, fields, _when, _origin: _scram(replay, fields, is_set=False),
     "ProducerIdsRecord": _producer_ids,
     "ZkMigrationStateRecord": _migration,
 }

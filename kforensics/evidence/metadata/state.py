@@ -163,8 +163,10 @@ class Unread(NamedTuple):
     words: str
     """What it is, and why it is not understood."""
     is_newer: bool
-    """It is of a type, version or field that is newer than known; else it is damaged, or a level of which it is known what releases make."""
+    """It is of a type, version or field that is newer than known; else it is damaged."""
     records: int = 1
+    is_empty: bool = False
+    """It has no bytes at all."""
 
     @property
     def message(self) -> str:

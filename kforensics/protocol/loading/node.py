@@ -541,6 +541,12 @@ def refuse_features(
     return None
 
 
+def misassigned(assigned: Mapping[tuple[str, int], Assignment]) -> tuple[str, int] | None:
+    """Return the first partition that has directories, and not one for each replica (`PartitionRegistration`, 3.7)."""
+    found = (key for key, one in assigned.items() if one.directories and len(one.directories) != len(one.replicas))
+    return min(found, default=None)
+
+
 def refuse_kraft_version(level: int, version: KafkaVersion, *, is_controller: bool, has_voters: bool) -> Refusal | None:
     """Judge the kraft.version of a node's metadata log (`RecordsIterator.decodeControlRecord`, 3.5; `KRaftVersion.fromFeatureLevel`, 3.9).
 
