@@ -37,20 +37,20 @@ BY_TESTS = frozenset(
 """Switches of the node, and of a file that no recorded case has, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
-RETENTION = "protocol/loading/starts.py"
+RETENTION = "protocol/retention.py"
 VERSIONS = "protocol/loading/versions.py"
 TESTS = (
     "tests/protocol/loading/test_node.py",
-    "tests/protocol/loading/test_retention.py",
+    "tests/protocol/test_retention.py",
     "tests/protocol/loading/test_rules.py",
     "tests/cli/test_predict_node.py",
 )
 MUTANTS = (
     Mutant(
         "strays are renamed before duplicates in 3.7.0",
-        VERSIONS,
-        "renames_strays_before_load=version >= (3, 7, 1)",
-        "renames_strays_before_load=version >= (3, 7)",
+        "protocol/versions.py",
+        "return version >= (3, 7, 1)",
+        "return version >= (3, 7)",
     ),
     Mutant(
         "an I/O error takes the directory in 0.11",
@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant("node ids may differ", NODE, "one.node_id != expected:", "False:"),
     Mutant("a directory id may be there twice", NODE, "if one.directory_id in seen:", "if False:"),
     Mutant("a directory of another broker is registered", NODE, "other != node_id and", "False and"),
-    Mutant("any level is read", NODE, "if least <= level <= newest_level(version):", "if True:"),
+    Mutant("any level is read", NODE, "if least <= level <= newest:", "if True:"),
     Mutant(
         "strays are kept",
         NODE,
@@ -111,11 +111,13 @@ MUTANTS = (
     Mutant("3.6 renames strays", NODE, "return Fate.DELETED if is_stray and", "return Fate.STRAY if is_stray and"),
     Mutant("a partition may be there twice", STARTS, "if name in seen:", "if False:"),
     Mutant("one failed directory of two ends the node", STARTS, "len(offline) == len(log_dirs)", "len(offline) >= 1"),
-    Mutant("retention goes above the high watermark", RETENTION, "oldest.end_offset > high_watermark or", ""),
+    Mutant(
+        "retention goes above the high watermark", RETENTION, " and oldest.end_offset > high_watermark", " and False"
+    ),
     Mutant(
         "the order of retention is that of 3.0 always",
         RETENTION,
-        "if version >= (3, 0) else (by_time, by_size, by_start)",
+        " if version >= (3, 0) else _BEFORE_3_0",
         "",
     ),
 )
