@@ -1356,10 +1356,10 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
         header + records: (None, None),
         whole + whole: (None, None),
     }
-    for data, expected in written.items():
+    for data, ended in written.items():
         snapshot.write_bytes(data)
         start = predict(capsys, node, settings)[0]["starts"][0]
-        assert (start["outcome"], start["exception"]) == expected
+        assert (start["outcome"], start["exception"]) == ended
 
     snapshot.write_bytes(b"" if is_empty else whole[:-1] + bytes([whole[-1] ^ 1]))
     document, code = predict(capsys, node, settings)
