@@ -514,6 +514,7 @@ class _Nodes:
             with_roles={
                 node.first for node in self._nodes if node.configured is not None and node.configured.has_roles
             },
+            displaced=sorted({name for one in started for name in one.displaced}),
             missing_directories=list(map(_missing_directories, started)),
             blank_nodes=[node.first for node in self._nodes if node.is_blank],
             unassigned_nodes=[node.first for node in self._nodes if self._around.has_no_replica(node.node_id)],

@@ -594,6 +594,13 @@ def test_a_folder_in_place_of_a_file_of_the_quorum_ends_the_start(node, capsys, 
     assert (start["outcome"], start["exception"]) == ("exits", "UncheckedIOException"), start["reason"]
 
 
+def test_logs_that_the_metadata_place_in_a_directory_that_is_not_here_have_no_leader(node, capsys):
+    said = "when the broker registers: the metadata"
+    assert said not in json.dumps(predict(capsys, node, "--kafka", "4.1.0")[0]["answer"])
+    edit(node / "data-0" / "meta.properties", "directory.id", "C" * 21 + "A")
+    assert said in json.dumps(predict(capsys, node, "--kafka", "4.1.0")[0]["answer"])
+
+
 def test_a_broker_that_may_not_register_renames_its_logs_all_the_same(node, capsys):
     for folder in ("data-0", "data-1"):
         edit(node / folder / "meta.properties", "node.id", "4")

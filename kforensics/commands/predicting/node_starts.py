@@ -38,7 +38,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import configured_voters
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -117,6 +117,8 @@ class NodeStarts:
     """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
     misnamed: Mapping[tuple[int, str], str]
     """By input and path of a directory: the topic whose id it has, where that is not the topic of its name."""
+    displaced: tuple[str, ...]
+    """Partitions whose logs are here, and that the metadata place in a log directory of the node that is not."""
     missing_directories: frozenset[str]
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]
@@ -197,6 +199,7 @@ class NodeStarter:
         self._has_others = bool(others)
         self._problems: list[Problem] = []
         self._misnamed: Mapping[tuple[int, str], str] = {}
+        self._displaced: tuple[str, ...] = ()
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
         self._metadata: MetadataStart | None = None
@@ -405,6 +408,7 @@ class NodeStarter:
         missing, new = self._lost_directories()
         return NodeStarts(
             unclean_reason=self._unclean_reason(),
+            displaced=self._displaced,
             missing_directories=missing,
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
@@ -700,7 +704,8 @@ class NodeStarter:
             refusal = refusal or refuse_kraft_version(
                 one.kraft_version, version, is_controller=self._is_controller, has_voters=bool(one.voter_directories)
             )
-            if version >= FIRST_WITH_VOTERS_IN_LOG and (damaged := _damaged_record(one)):
+            reads_all = version >= (FIRST_WITH_VOTERS_IN_LOG if not self._is_controller else (3, 7))
+            if reads_all and (damaged := _damaged_record(one)):
                 has_value = not damaged.is_empty
                 exception = "MetadataParseException" if has_value else "IllegalArgumentException"
                 refusal = refusal or Refusal(exception, f"offset {damaged.offset} of {damaged.path}: {damaged.words}")
@@ -712,7 +717,7 @@ class NodeStarter:
             return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         if version >= FIRST_WITH_VOTERS_IN_LOG and (misfit := self._misfit()) is not None:
-            is_by_both = misfit[0] == "RegisterBrokerRecord"
+            is_by_both = misfit[0] in {"RegisterBrokerRecord", "RemoveAccessControlEntryRecord"}
             by_image = _OF_IMAGE.get(misfit[0], "") if is_by_both or not self._is_controller_alone else ""
             return Refusal(by_image or "RuntimeException", misfit[1])
         # A broker alone passes over a level in its snapshot that it does not know.
@@ -861,6 +866,17 @@ class NodeStarter:
             and each.topic_id in topics
             and topics[each.topic_id].name != one.partition.topic
         }
+        here = {one.directory_id for one in self._node.directories()}
+        if self._asked >= (3, 7) and not here & set(Absent):
+            kept = (each for each, fate in zip(held, found, strict=True) if fate is Fate.KEPT and not each.ending)
+            self._displaced = tuple(
+                f"{topics[each.topic_id].name}-{each.partition}"
+                for each in kept
+                if isinstance(each.topic_id, str) and each.topic_id in topics
+                for place in [assigned[each.topic_id, each.partition]]
+                for replica, directory in zip(place.replicas, place.directories, strict=False)
+                if replica == node_id and directory not in {*here, *RESERVED_DIRECTORY_IDS}
+            )
         known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
         return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]
 
@@ -908,7 +924,7 @@ class NodeStarter:
 
 
 def _damaged_record(history: MetadataHistory) -> Unread | None:
-    """Return the first record behind the newest snapshot that is whole, and damaged within: every node reads all of them before anything else (`KRaftControlRecordStateMachine`, 3.9)."""
+    """Return the first record behind the newest snapshot that is whole, and damaged within: every node reads all of them before anything else (`KRaftControlRecordStateMachine`, 3.9), and a controller before (3.7)."""
     first = max((one.end_offset for one in history.snapshots), default=0)
     found = (one for one in history.unread if not one.is_newer and one.offset >= first and one.path.endswith(".log"))
     return min(found, key=lambda one: one.offset, default=None)

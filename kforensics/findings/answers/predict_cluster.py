@@ -171,6 +171,8 @@ class PredictedCluster:
     """First inputs of nodes with ZooKeeper that may be the disks of one."""
     unknown_strays: Collection[int] = ()
     """Inputs of nodes whose assigned partitions no metadata show."""
+    displaced: Sequence[str] = ()
+    """Partitions whose logs are here, and that the metadata place in log directories that are not."""
     missing_directories: Collection[MissingDirectories] = ()
     blank_nodes: Collection[int] = ()
     """Inputs of nodes in whose log directories nothing is at all."""

@@ -243,6 +243,11 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
     """Yield what retention deletes by settings that are known, and what the controller does when nodes register."""
     if found.migration:
         yield found.migration
+    if count := len(found.displaced):
+        yield (
+            f"{listed(list(found.displaced), most=4)} {form(count, 'loses its leader', 'lose their leaders')} when the broker registers: the metadata"
+            f" {form(count, 'places it', 'place them')} in a log directory that is not here, and no election follows once the broker has corrected that."
+        )
     known = [log.due for log in found.reached if isinstance(log.due, DueSegments) and log.due.is_setting_known]
     if known:
         whole = sum(one.is_whole_log for one in known)
