@@ -163,7 +163,8 @@ def places_of(case: Case) -> Places:
         return places
     by_partition = dict(places.by_partition)
     for partition in found.segments.keys() & by_partition.keys():
-        starts = tuple(found.starts_of(partition))
+        finished = ((one, copy) for one, copies in found.segments[partition].items() for copy in reversed(copies))
+        starts = tuple({one: copy.offsets.first for one, copy in finished if copy.is_finished}.items())
         by_partition[partition] = tuple(one._replace(remote_starts=starts) for one in by_partition[partition])
     return places._replace(by_partition=by_partition)
 

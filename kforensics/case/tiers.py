@@ -65,15 +65,15 @@ def tiers_up_to(case: Case, read: Held) -> Iterator[Tiers]:
             continue
         starts = [one.value for _, place, _ in logs if isinstance(one := _start(place), CheckpointValue)]
         copied = [one.remote_start for _, _, one in logs if isinstance(one.remote_start, int)]
-        begins = max(starts, default=min(one.first for one in held) if not copied else copied[0])
+        first = min(one.first for one in held)
+        begins = max(starts, default=copied[0] if copied else first)
         epochs = max(
             (one.checkpoint_epochs for _, _, one in logs if isinstance(one.checkpoint_epochs, tuple)),
             key=lambda one: one[-1:],
             default=(),
         )
-        is_tiered = bool(epochs) and epochs[0].start_offset < min(one.first for one in held)
         log = OffsetRange(begins, max(one.last for one in held))
-        if partition in remote.segments or (is_tiered and begins < min(one.first for one in held)):
+        if partition in remote.segments or (epochs and max(epochs[0].start_offset, begins) < first):
             yield Tiers.of(partition, topic_id, log, [one for one in held if one.count > 0], epochs, remote)
 
 

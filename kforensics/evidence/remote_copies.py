@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage
@@ -123,20 +122,13 @@ _PARTITION_DELETED = 2
 class Replayed(NamedTuple):
     """Every copy on record, and how much of the record was read."""
 
-    segments: Mapping[TopicPartition, Mapping[str, tuple[RemoteSegment, ...]]]
+    segments: Mapping[TopicPartition, Mapping[str, Sequence[RemoteSegment]]]
     """By partition and topic id, in the order of their offsets."""
     whole: frozenset[int]
     """Partitions of `__remote_log_metadata` of which every record was read."""
 
-    def starts_of(self, partition: TopicPartition) -> Iterator[tuple[str, int]]:
-        """Yield the topic ids of a partition with finished copies, and where these begin."""
-        for topic_id, copies in self.segments[partition].items():
-            finished = [one.offsets.first for one in copies if one.is_finished]
-            if finished:
-                yield topic_id, finished[0]
 
-
-def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = MappingProxyType({})) -> Replayed:
+def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] | None = None) -> Replayed:
     """Return every copy on record in the directories of `__remote_log_metadata`; what can't be read adds nothing.
 
     Args:
@@ -145,7 +137,7 @@ def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = Mapping
     copies: dict[str, RemoteSegment] = {}
     states: _States = {}
     ends: dict[int, int] = {}
-    reached = dict(lost)
+    reached = dict(lost or {})
     for place in places:
         number = place.topic_partition.partition
         end = _read(place, copies, states)
@@ -165,16 +157,9 @@ def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] = Mapping
         last = copy._replace(state=state, changed_ms=changed_ms, broker_id=broker)
         of_name = found.setdefault(TopicPartition(copy.topic, copy.partition), {})
         of_name.setdefault(copy.topic_id, []).append(last)
-    return Replayed(
-        {
-            partition: {
-                topic_id: tuple(sorted(those, key=lambda one: (one.offsets, one.changed_ms)))
-                for topic_id, those in named.items()
-            }
-            for partition, named in found.items()
-        },
-        frozenset(number for number, end in ends.items() if end >= reached.get(number, 0)),
-    )
+    for those in (those for named in found.values() for those in named.values()):
+        those.sort(key=lambda one: (one.offsets, one.changed_ms))
+    return Replayed(found, frozenset(number for number, end in ends.items() if end >= reached.get(number, 0)))
 
 
 def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: _States) -> int:
@@ -201,13 +186,7 @@ def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: _Stat
     return end if is_whole else -1
 
 
-def _note(
-    message: object,
-    number: int,
-    citation: Citation,
-    copies: dict[str, RemoteSegment],
-    states: _States,
-) -> bool:
+def _note(message: object, number: int, citation: Citation, copies: dict[str, RemoteSegment], states: _States) -> bool:
     from kforensics.formats.messages import remote_log  # noqa: PLC0415 - likewise
     from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
 
@@ -219,18 +198,14 @@ def _note(
     if message.name == remote_log.REMOTE_PARTITION_DELETE.name:
         is_done = fields["remote_partition_delete_state"] >= _PARTITION_DELETED
         named, state = fields["topic_id_partition"], CopyState.DELETE_FINISHED if is_done else CopyState.DELETE_STARTED
-        segment: str | tuple[str, int] = (named["id"], named["partition"])
+        segment: Any = (named["id"], named["partition"])
     else:
         named, segment = fields["remote_log_segment_id"]["topic_id_partition"], fields["remote_log_segment_id"]["id"]
         state = fields["remote_log_segment_state"]
     # A replica may lag behind.
     now = (state, fields["event_timestamp_ms"], fields["broker_id"])
     states[segment] = max(states.get(segment, now), now)
-    if (
-        isinstance(segment, str)
-        and message.name == remote_log.REMOTE_LOG_SEGMENT.name
-        and fields["start_offset"] <= fields["end_offset"]
-    ):
+    if message.name == remote_log.REMOTE_LOG_SEGMENT.name and fields["start_offset"] <= fields["end_offset"]:
         copies[segment] = RemoteSegment(
             segment,
             named["name"],

@@ -447,9 +447,8 @@ class NodeStarter:
         if not self._node.is_kraft and self._around.history is not None and self._node.configured is not None:
             enabled, controllers = is_migrating(self._known.in_file), self._around.controllers_migrate
             state = self._around.history.migration
-            yield from filter(
-                None, (with_zookeeper_words(state, is_migrating=enabled, controllers_migrate=controllers),)
-            )
+            if words := with_zookeeper_words(state, is_migrating=enabled, controllers_migrate=controllers):
+                yield words
         if (elected := self._migration_refusal()) is not None:
             # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
             yield f"it exits once it is elected: {elected.reason}"
@@ -697,17 +696,14 @@ class NodeStarter:
             return self._metadata.refusal
         quorum = self._around.quorum
         history = self._around.history
-        own = [one for one in self._around.histories if one.node_id == node.node_id] or [
-            one for one in (history,) if one
-        ]
-        for one in own:
+        own = [one for one in self._around.histories if one.node_id == node.node_id]
+        for one in own or filter(None, [history]):
             refusal = refusal or refuse_kraft_version(
                 one.kraft_version, version, is_controller=self._is_controller, has_voters=bool(one.voter_directories)
             )
             reads_all = version >= (FIRST_WITH_VOTERS_IN_LOG if not self._is_controller else (3, 7))
             if reads_all and (damaged := _damaged_record(one)):
-                has_value = not damaged.is_empty
-                exception = "MetadataParseException" if has_value else "IllegalArgumentException"
+                exception = "IllegalArgumentException" if damaged.is_empty else "MetadataParseException"
                 refusal = refusal or Refusal(exception, f"offset {damaged.offset} of {damaged.path}: {damaged.words}")
         if refusal is not None:
             return refusal
@@ -727,9 +723,9 @@ class NodeStarter:
             for one in (Absent.UNKNOWN if opened is None else opened.snapshot_level, self._around.level)
         )
         refusal = next((one for one in refused if one is not None), None)
-        beyond = history.beyond_level() if history is not None and self._is_controller and version >= (3, 4) else ""
-        if refusal is None and history is not None and beyond:
-            words = f"Metadata has been lost because the following could not be represented in metadata.version {history.metadata_version}: {beyond} (__cluster_metadata-0)"
+        writes = history if self._is_controller and version >= (3, 4) else None
+        if refusal is None and writes is not None and (beyond := writes.beyond_level()):
+            words = f"Metadata has been lost because the following could not be represented in metadata.version {writes.metadata_version}: {beyond} (__cluster_metadata-0)"
             refusal = Refusal("UnwritableMetadataException", words)
         if refusal is None and self._around.state is not None:
             known = self._around.state.features.items()

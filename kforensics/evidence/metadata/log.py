@@ -18,14 +18,7 @@ from kforensics.evidence.metadata.files import MetadataFiles, RecordPlaces, find
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import (
-    QuorumChange,
-    SnapshotFile,
-    TopicState,
-    Unread,
-    When,
-    newest_log,
-)
+from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When, newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchTable, empty_batches
@@ -112,7 +105,6 @@ class _LogReader:
             topic_ids=_ids_by_name(replay.topics.values()),
             partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
             brokers=replay.brokers,
-            cordoning=replay.cordoning,
             controllers=replay.controllers,
             configs=replay.configs,
             features=replay.features,

@@ -164,8 +164,7 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
     problems: list[Problem] = []
     files = _list(place, problems)
     directory = _replica(place, files, _read_own_files(place, files, problems))
-    wanted = _in_order(files, FileSuffix.NONE)
-    return None if _are_replaced(wanted) else read_tails(place, wanted, directory, scan)
+    return read_tails(place, _in_order(files, FileSuffix.NONE), directory, scan)
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
@@ -375,15 +374,12 @@ def _ends(
     """Return the segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
     if not place.state.store.holds_bytes:
         return None
-    wanted = _in_order(files, FileSuffix.NONE)
-    if _are_replaced(wanted):
-        return None
 
     def scan(found: FoundFile) -> Segment:
         assert isinstance(found.name.base_offset, int)
         return _scan(place, found.path, found.name.base_offset)
 
-    segments = read_tails(place, wanted, directory, scan)
+    segments = read_tails(place, _in_order(files, FileSuffix.NONE), directory, scan)
     problems += [
         Problem(input=place.state.input, path=one.path, message=CHANGED_MEANWHILE)
         for one in segments or ()
@@ -401,10 +397,6 @@ def _in_order(files: Sequence[FoundFile], suffix: FileSuffix) -> list[FoundFile]
         placed = [f for f in files if f.path in taken and f.name.base_offset not in bases]
         wanted = [*wanted, *placed] if suffix is FileSuffix.NONE else [f for f in wanted if f not in placed]
     return sorted(wanted, key=lambda f: (f.name.base_offset, f.path))
-
-
-def _are_replaced(wanted: Sequence[FoundFile]) -> bool:
-    return any(f.name.suffix is FileSuffix.SWAP for f in wanted)
 
 
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"

@@ -21,6 +21,7 @@ from kforensics.formats.index import read_last_time_entry
 from kforensics.formats.log.batch_table import BATCH_HEADER, LOG_OVERHEAD, NO_EPOCH, empty_batches
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_below
+from kforensics.source.naming import FileSuffix
 from kforensics.source.walk import FoundFile
 from kforensics.units import METADATA_TOPICS, EpochEntry
 
@@ -58,6 +59,8 @@ def read_tails(
     """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log; none where all has to be read."""
     if not files or place.topic_partition.topic in METADATA_TOPICS:
         return None  # the metadata log is opened as after a crash with a recovery point of 0 (`KafkaRaftLog.createLog`)
+    if any(found.name.suffix is FileSuffix.SWAP for found in files):
+        return None  # what it replaces, its last offset tells alone
     if any(_base(files[0]) < base < _base(files[-1]) for base, _ in directory.orphan_indexes):
         return None  # whether the segment before it holds its offsets, that segment tells alone
     try:

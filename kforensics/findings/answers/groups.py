@@ -129,9 +129,10 @@ class JudgedGroups:
                 )
                 return f"{_loud(group.name)} STANDS {where}: {epoch_words(one)}{more}"
             case State.UNKNOWN:
+                if not self.groups and self.removed:
+                    return "Whether one was set back is unknown."
                 if not self.groups:
-                    none = "" if self.removed else "No commit of a group is here; whether one was set back is unknown."
-                    return none or "Whether one was set back is unknown."
+                    return "No commit of a group is here; whether one was set back is unknown."
                 are = form(len(self.groups), "is", "are")
                 return f"No set-back in the commits of {counted(len(self.groups), 'group')} that {are} here; whether there was one is unknown."
         until = "" if self.at_ms is None else f" until {utc_words(self.at_ms)}"
@@ -170,13 +171,8 @@ class JudgedGroups:
         first = max(self.removed, key=lambda one: one.previous or 0)
         count = len(self.removed) - 1
         more = f" So {form(count, 'is', 'are')} {count:,} more." if count else ""
-        why = (
-            "it had expired or was deleted"
-            if first.by == "unknown"
-            else TOPIC_DELETED
-            if first.reason == TOPIC_DELETED
-            else f"it {_GONE[first.by].replace('had been', 'was')}"
-        )
+        gone = "had expired or was deleted" if first.by == "unknown" else _GONE[first.by].replace("had been", "was")
+        why = TOPIC_DELETED if first.reason == TOPIC_DELETED else f"it {gone}"
         where = f"{name_text(first.key.topic)}-{first.key.partition}"
         return f"The position of {name_text(first.key.group)} in {where}, {first.previous:,}, is gone since {utc_words(first.time_ms)}: {why}.{more}"
 

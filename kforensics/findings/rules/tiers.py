@@ -36,8 +36,6 @@ BESIDE_THE_LOG = Rule(
     references=("KIP-405",),
 )
 
-_MOST = 4
-
 OF_TIERS = frozenset({IN_NEITHER_TIER.code, COPIES_NOT_READ.code, BESIDE_THE_LOG.code})
 
 
@@ -60,8 +58,8 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
     beside = [(there, one) for one in tiers.copies if one.is_finished for there in tiers.beside(one)]
     if beside:
         whole = OffsetRange(min(there.first for there, _ in beside), max(there.last for there, _ in beside))
-        runs = whole.without(tuple(whole.without(there for there, _ in beside)))
-        offsets = listed([f"{first} to {last}" for first, last in runs], most=_MOST)
+        runs = whole.without(whole.without(there for there, _ in beside))
+        offsets = listed([f"{first} to {last}" for first, last in runs], most=4)
         yield BESIDE_THE_LOG.states(
             f"{tiers.partition}: finished copies in remote storage hold records at offsets {offsets} that the log has not: they are of other leader epochs, or behind its end at {tiers.log_end_offset}",
             confidence=Confidence.LIKELY,
@@ -69,10 +67,9 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=whole,
             citations=tuple(dict.fromkeys(one.citation for _, one in beside)),
         )
-    unread = (*tiers.unread, *tiers.former)
-    if unread:
+    if unread := (*tiers.unread, *tiers.former):
         yield COPIES_NOT_READ.states(
-            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread, tiers)})",
+            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread[: len(unread) - len(tiers.former)], tiers)})",
             meaning=f"{unread[0].words[:1].upper()}{unread[0].words[1:]}. {COPIES_NOT_READ.meaning}",
             topic_partition=tiers.partition,
             offsets=OffsetRange(unread[0].offsets.first, max(one.offsets.last for one in unread)),
@@ -93,15 +90,13 @@ def not_shown(tiers: Tiers) -> Iterator[str]:
 
 def _kinds(copies: Sequence[RemoteSegment], tiers: Tiers) -> str:
     begins = begins_at(tiers.log_start_offset, tiers.epochs, tiers.copies)
-    former = len(tiers.former)
-    copies = copies[: len(copies) - former]
     below = [one.is_finished and one.offsets.last < begins for one in copies]
     counts = {
         "never finished": sum(one.state == CopyState.STARTED for one in copies),
         "whose deletion was not finished": sum(one.state == CopyState.DELETE_STARTED for one in copies),
         "below the log start, which are to be deleted": sum(below),
         "of other leader epochs, or behind the end of the log": sum(one.is_finished for one in copies) - sum(below),
-        "of a topic with another id": former,
+        "of a topic with another id": len(tiers.former),
         "of a state that is newer than known": sum(one.state > CopyState.DELETE_FINISHED for one in copies),
     }
     return listed([f"{count:,} {words}" for words, count in counts.items() if count])

@@ -344,16 +344,13 @@ def with_zookeeper_words(state: int, *, is_migrating: bool, controllers_migrate:
         state: of the migration: 3 complete.
         controllers_migrate: None where their settings are not known.
     """
-    if is_migrating and (controllers_migrate is False or (state == 3 and controllers_migrate is None)):
-        unless = (
-            ""
-            if controllers_migrate is False
-            else "unless zookeeper.metadata.migration.enable is true in their settings "
-        )
-        return f"{unless}the controllers register no broker with ZooKeeper (BrokerIdNotRegisteredException), and it runs by what ZooKeeper has, which gets no metadata any more"
-    if state == 3 and not is_migrating:
-        return "by the metadata the migration from ZooKeeper is complete, and it is started by what ZooKeeper had then"
-    return ""
+    if not is_migrating:
+        words = "by the metadata the migration from ZooKeeper is complete, and it is started by what ZooKeeper had then"
+        return words if state == 3 else ""
+    words = "the controllers register no broker with ZooKeeper (BrokerIdNotRegisteredException), and it runs by what ZooKeeper has, which gets no metadata any more"
+    if controllers_migrate is None and state == 3:
+        return f"unless zookeeper.metadata.migration.enable is true in their settings {words}"
+    return words if controllers_migrate is False else ""
 
 
 _FIRST_LEVEL_THAT_MIGRATES = 8

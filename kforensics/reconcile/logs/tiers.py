@@ -64,13 +64,13 @@ class RemotePart(NamedTuple):
 class RemoteCopies:
     """Every copy on record, and how much of the record was read."""
 
-    segments: Mapping[TopicPartition, Mapping[str, tuple[RemoteSegment, ...]]] = field(default_factory=dict)
+    segments: Mapping[TopicPartition, Mapping[str, Sequence[RemoteSegment]]] = field(default_factory=dict)
     whole: frozenset[int] = frozenset()
     """Partitions of `__remote_log_metadata` of which every record was read."""
     partitions: int | Absent = Absent.UNKNOWN
     """How many it has."""
 
-    def of(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[RemoteSegment, ...]:
+    def of(self, partition: TopicPartition, topic_id: str | Absent) -> Sequence[RemoteSegment]:
         """Return the copies of a partition; of one whose topic id is not known those of the only topic of its name."""
         named = self.segments.get(partition, {})
         if not isinstance(topic_id, Absent):
@@ -187,7 +187,7 @@ class Tiers:
     """What the disks here hold of it."""
     parts: tuple[RemotePart, ...]
     """What they do not hold."""
-    copies: tuple[RemoteSegment, ...]
+    copies: Sequence[RemoteSegment]
     """All copies in remote storage on record."""
     epochs: tuple[EpochEntry, ...]
     """Of its log."""
