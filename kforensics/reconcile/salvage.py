@@ -6,7 +6,7 @@ whatever their leader epoch: an ex-leader may have appended what a client sent a
 merged. Everything else is an alternate: other content for offsets that are taken already. Batches that fail their checksum are in no copy.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -121,27 +121,21 @@ class HoleJudge:
             met = next(((reason, where) for one, reason, where in self._damaged if one.meets(offsets)), None)
             if first < self._log_start:
                 yield _gap(*offsets, GapReason.RETENTION)
+            elif first < self._content_start and self._leader is None:
+                yield _gap(*offsets, GapReason.REMOTE)
             elif first < self._content_start:
-                yield from self._below_the_disks(offsets)
+                yield from (_gap(*one.offsets, remote_reason(one), one.words) for one in self._parts(offsets))
             elif met is not None:
                 yield _gap(*offsets, *met)
             elif first < self._cleaned_below:
                 yield _gap(*offsets, GapReason.COMPACTED)
             else:
-                yield from self._plain(offsets)
+                copied = [one for one in self._parts(offsets) if one.segment is not None]
+                yield from (_gap(*one.offsets, GapReason.IN_REMOTE, one.words) for one in copied)
+                yield from (_gap(*one, GapReason.NEVER_SEEN) for one in offsets.without(one.offsets for one in copied))
 
-    def _below_the_disks(self, offsets: OffsetRange) -> Iterator[Gap]:
-        if self._leader is None:
-            yield _gap(*offsets, GapReason.REMOTE)
-            return
-        for part in remote_parts(offsets, self._leader, self._remote):
-            yield _gap(*part.offsets, remote_reason(part), part.words)
-
-    def _plain(self, offsets: OffsetRange) -> Iterator[Gap]:
-        parts = () if self._leader is None else remote_parts(offsets, self._leader, self._remote)
-        copied = [one for one in parts if one.segment is not None]
-        yield from (_gap(*one.offsets, GapReason.IN_REMOTE, one.words) for one in copied)
-        yield from (_gap(*one, GapReason.NEVER_SEEN) for one in offsets.without(one.offsets for one in copied))
+    def _parts(self, offsets: OffsetRange) -> Iterable[RemotePart]:
+        return () if self._leader is None else remote_parts(offsets, self._leader, self._remote)
 
 
 def remote_parts(offsets: OffsetRange, log: LoadedLog, remote: RemoteCopies) -> Iterator[RemotePart]:

@@ -413,7 +413,7 @@ class NodeStarter:
             new_directories=new,
             absent_log_dirs=self._absent_log_dirs(),
             blank_log_dirs=self._node.blank_log_dirs(),
-            empty_folders=() if self._knows_registration() else self._node.empty_folders(),
+            empty_folders=() if self._registered else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
             newer=self._newer,
@@ -465,7 +465,7 @@ class NodeStarter:
             return  # a broker with ZooKeeper begins anew in a directory that was not there
         if absent := self._absent_log_dirs():
             yield f"server.properties names {listed(absent, most=4)}, which {form(len(absent), 'is', 'are')} not given"
-        if not self._knows_registration() and (empty := self._node.empty_folders()):
+        if not self._registered and (empty := self._node.empty_folders()):
             yield f"{listed(empty, most=4)} beside its log directories is empty: if log.dirs names it, a disk is not mounted"
 
     def _is_identity_unread(self) -> bool:
@@ -794,17 +794,15 @@ class NodeStarter:
         ]
         return unclean_for_controller(epochs, broker.broker_epoch, self._asked) if broker else ""
 
-    def _knows_registration(self) -> bool:
-        """Whether the metadata say which log directories it registered."""
-        return bool(not isinstance(self._node.node_id, Absent) and self._around.registered.get(self._node.node_id))
+    @property
+    def _registered(self) -> frozenset[str]:
+        """Ids of the log directories that it registered last; none where the metadata do not say."""
+        node_id = self._node.node_id
+        return frozenset() if isinstance(node_id, Absent) else frozenset(self._around.registered.get(node_id, ()))
 
     def _lost_directories(self) -> tuple[frozenset[str], frozenset[str]]:
         """Ids of directories that the node registered last and that are not here, and of those here that it did not register."""
-        registered = (
-            frozenset()
-            if isinstance(self._node.node_id, Absent)
-            else frozenset(self._around.registered.get(self._node.node_id, ()))
-        )
+        registered = self._registered
         places = zip(self._node.directories(), self._node.folders(), strict=True)
         directories = [one for one, folder in places if not self._is_of_metadata_alone(folder)]
         here = {one.directory_id for one in directories if not isinstance(one.directory_id, Absent)}
@@ -852,24 +850,22 @@ class NodeStarter:
         ]
         found = fates(held, assigned, node_id, self._asked)
         topics = self._around.state.topics if self._around.state is not None else {}
-        self._misnamed = {
-            (one.within.input, one.found.path): topics[each.topic_id].name
+        kept = [
+            (one, topics[each.topic_id].name, assigned.get((each.topic_id, each.partition)))
             for (_, one), each, fate in zip(listed, held, found, strict=True)
-            if fate is Fate.KEPT
-            and not each.ending
-            and one.partition is not None
-            and isinstance(each.topic_id, str)
-            and each.topic_id in topics
-            and topics[each.topic_id].name != one.partition.topic
+            if fate is Fate.KEPT and not each.ending and isinstance(each.topic_id, str) and each.topic_id in topics
+        ]
+        self._misnamed = {
+            (one.within.input, one.found.path): topic
+            for one, topic, _ in kept
+            if one.partition is not None and topic != one.partition.topic
         }
         here = {one.directory_id for one in self._node.directories()}
         if self._asked >= (3, 7) and not here & set(Absent):
-            kept = (each for each, fate in zip(held, found, strict=True) if fate is Fate.KEPT and not each.ending)
             self._displaced = tuple(
-                f"{topics[each.topic_id].name}-{each.partition}"
-                for each in kept
-                if isinstance(each.topic_id, str) and each.topic_id in topics
-                for place in [assigned[each.topic_id, each.partition]]
+                f"{topic}-{one.partition.partition}"
+                for one, topic, place in kept
+                if one.partition is not None and place is not None
                 for replica, directory in zip(place.replicas, place.directories, strict=False)
                 if replica == node_id and directory not in {*here, *RESERVED_DIRECTORY_IDS}
             )

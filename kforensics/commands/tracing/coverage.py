@@ -174,10 +174,9 @@ def _holes(
         elif reason is GapReason.NEVER_SEEN:
             yield from _never_seen(partition, offsets, held, leader)
         else:
-            is_told = reason not in _WORDS or (reason is GapReason.RETENTION and gap.detail)
-            yield _gap(
-                partition=partition, offsets=offsets, reason=reason, detail=gap.detail if is_told else _WORDS[reason]
-            )
+            is_told = reason is GapReason.RETENTION and gap.detail
+            detail = gap.detail if is_told else _WORDS.get(reason, gap.detail)
+            yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
     if any(segment.damage for segment in leader.replica.segments) and not damage:
         yield _gap(
             partition=partition,

@@ -1,7 +1,7 @@
 """Every state that a metadata log leads to, and the questions that can be asked of them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
@@ -56,6 +56,8 @@ class MetadataHistory:
     partitions: PartitionHistories
     """The histories by topic id and partition."""
     brokers: Mapping[int, Sequence[BrokerState]]
+    cordoning: Collection[int]
+    """Brokers that say which of their directories are cordoned, be it none (4.3)."""
     controllers: Mapping[int, Sequence[ControllerState]]
     configs: Sequence[ConfigChange]
     features: Sequence[FeatureChange]
@@ -138,19 +140,19 @@ class MetadataHistory:
     def beyond_level(self) -> str:
         """Return what the registrations say that their own metadata.version has no place for: no controller loads them (`BrokerRegistration.toRecord`, `ClusterImage.write`, 3.4); empty where they say nothing more."""
         level = self.metadata_version
+        if isinstance(level, Absent):
+            return ""
         brokers = [one[-1] for one in self.brokers.values() if one[-1].is_registered]
         said = (
-            (
-                "the inControlledShutdown state of one or more brokers",
-                7,
-                [b.is_in_controlled_shutdown for b in brokers],
-            ),
-            ("the isMigratingZkBroker state of one or more brokers", 8, [b.is_migrating for b in brokers]),
-            ("the online log directories of one or more brokers", 17, [b.log_dirs for b in brokers]),
-            ("the cordoned log directories of one or more brokers", 30, [b.is_cordoning for b in brokers]),
-            ("controller registration data", 15, [one[-1].is_registered for one in self.controllers.values()]),
+            ("inControlledShutdown state", 7, [one.is_in_controlled_shutdown for one in brokers]),
+            ("isMigratingZkBroker state", 8, [one.is_migrating for one in brokers]),
+            ("online log directories", 17, [one.log_dirs for one in brokers]),
+            ("cordoned log directories", 30, [one.broker_id in self.cordoning for one in brokers]),
         )
-        return next((what for what, least, of in said if any(of) and isinstance(level, int) and level < least), "")
+        beyond = [f"the {what} of one or more brokers" for what, least, of in said if any(of) and level < least]
+        if level < 15 and any(one[-1].is_registered for one in self.controllers.values()):
+            beyond.append("controller registration data")
+        return next(iter(beyond), "")
 
     @property
     def level_problems(self) -> tuple[Problem, ...]:

@@ -105,6 +105,7 @@ class _LogReader:
             topic_ids=_ids_by_name(replay.topics.values()),
             partitions=PartitionHistories(steps.keys, steps.topics, steps.statuses, steps.steps(), self.places),
             brokers=replay.brokers,
+            cordoning=replay.cordoning,
             controllers=replay.controllers,
             configs=replay.configs,
             features=replay.features,

@@ -42,6 +42,8 @@ class MetadataReplay:
         """The id of each topic that is there, by name."""
         self.partitions = PartitionReplay()
         self.brokers: dict[int, list[BrokerState]] = {}
+        self.cordoning: set[int] = set()
+        """Brokers that say which of their directories are cordoned, be it none (4.3)."""
         self.controllers: dict[int, list[ControllerState]] = {}
         self.configs: list[ConfigChange] = []
         self._names_of_topic: dict[str, set[str]] = {}
@@ -220,7 +222,6 @@ class MetadataReplay:
             when=when,
             newest_metadata_version=_newest_metadata_version(fields),
             is_migrating=fields.get("is_migrating_zk_broker", False),
-            is_cordoning=fields.get("cordoned_log_dirs") is not None,
         )
         is_taken = not when.from_snapshot and any(
             one[-1].is_registered
@@ -228,6 +229,8 @@ class MetadataReplay:
             and not {*one[-1].log_dirs}.isdisjoint(state.log_dirs)
             for one in (self.brokers.values() if state.log_dirs else ())
         )
+        is_cordoning = fields.get("cordoned_log_dirs") is not None
+        (self.cordoning.add if is_cordoning else self.cordoning.discard)(state.broker_id)
         history = self.brokers.setdefault(state.broker_id, [])
         if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):
             history.append(state)
@@ -251,7 +254,7 @@ class MetadataReplay:
         if fields.get("log_dirs"):
             changes["log_dirs"] = fields["log_dirs"]
         if fields.get("cordoned_log_dirs") is not None:
-            changes["is_cordoning"] = True
+            self.cordoning.add(fields["broker_id"])
         return self._change_broker(fields["broker_id"], fields["broker_epoch"], when, **changes)
 
     def _register_controller(self, fields: Fields, when: When, _origin: Origin) -> bool:

@@ -90,8 +90,6 @@ class BrokerState(NamedTuple):
     """The newest metadata.version that its binary supports, as it said when it registered."""
     is_migrating: bool = False
     """It registered as a broker with ZooKeeper that takes part in a migration (3.4 to 3.9)."""
-    is_cordoning: bool = False
-    """It says which of its directories are cordoned, be it none (4.3)."""
 
 
 class ControllerState(NamedTuple):

@@ -55,8 +55,7 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=one.offsets,
             citations=tuple(dict.fromkeys(copy.citation for part in parts for copy in part.others)),
         )
-    beside = [(there, one) for one in tiers.copies if one.is_finished for there in tiers.beside(one)]
-    if beside:
+    if beside := tiers.beside:
         whole = OffsetRange(min(there.first for there, _ in beside), max(there.last for there, _ in beside))
         runs = whole.without(whole.without(there for there, _ in beside))
         offsets = listed([f"{first} to {last}" for first, last in runs], most=4)

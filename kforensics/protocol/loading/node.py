@@ -675,6 +675,21 @@ class _Number(NamedTuple):
     most: int | None = None
 
 
+class _Text(NamedTuple):
+    """A setting of topics that is no whole number: what it has to be, in words, and from which version on it is known."""
+
+    takes: Callable[[str], object]
+    problem: str
+    since: tuple[int, int] = _FIRST
+
+
+def _is_share(text: str) -> bool:
+    try:
+        return not (float(text) < 0 or float(text) > 1)
+    except ValueError:
+        return False
+
+
 _NUMBERS: Mapping[str, _Number] = {
     "broker.id": _Number(32),
     "node.id": _Number(32, since=(2, 8)),
@@ -739,7 +754,9 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     return None if twice is None else Refusal("KafkaException", f"{TWICE_NAMED}: {twice}")
 
 
-def _problem(value: str, kind: _Number, version: KafkaVersion) -> str:
+def _problem(value: str, kind: _Number | _Text, version: KafkaVersion) -> str:
+    if isinstance(kind, _Text):
+        return "" if kind.takes(value) else kind.problem
     number = _number(value, kind.bits)
     if number is None:
         return f"Not a number of type {'INT' if kind.bits == 32 else 'LONG'}"
@@ -761,7 +778,12 @@ def _invalid(name: str, value: str, problem: str) -> Refusal:
     return Refusal("ConfigException", f"Invalid value {shown} for configuration {name}: {problem}")
 
 
-_TOPIC_NUMBERS: Mapping[str, _Number] = {
+_BOOLEAN = _Text(re.compile("true|false", re.IGNORECASE).fullmatch, "Expected value to be either true or false")
+_REPLICAS = _Text(
+    re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII).fullmatch,
+    "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+)
+_OF_TOPICS: Mapping[str, _Number | _Text] = {
     "segment.bytes": _Number(32, ((_FIRST, 14), ((4, 1), LEAST_SEGMENT_BYTES))),
     "segment.ms": _Number(64, ((_FIRST, 1),)),
     "segment.jitter.ms": _Number(64, ((_FIRST, 0),)),
@@ -786,31 +808,9 @@ _TOPIC_NUMBERS: Mapping[str, _Number] = {
     "max.decompressed.message.bytes": _Number(32, ((_FIRST, 1),), since=(4, 4), most=2_147_483_639),
     "remote.copy.lag.bytes": _Number(64, ((_FIRST, -1),), since=(4, 4)),
     "remote.copy.lag.ms": _Number(64, ((_FIRST, -1),), since=(4, 4)),
-}
-"""Whole numbers among the settings of topics (`LogConfig`, 3.3 to 4.4)."""
-
-
-class _Text(NamedTuple):
-    """A setting of topics that is no whole number: what it has to be, in words, and from which version on it is known."""
-
-    takes: Callable[[str], object]
-    problem: str
-    since: tuple[int, int] = _FIRST
-
-
-def _is_share(text: str) -> bool:
-    try:
-        return not (float(text) < 0 or float(text) > 1)
-    except ValueError:
-        return False
-
-
-_BOOLEAN = _Text(re.compile("true|false", re.IGNORECASE).fullmatch, "Expected value to be either true or false")
-_REPLICAS = _Text(
-    re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII).fullmatch,
-    "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
-)
-_TOPIC_TEXTS: Mapping[str, _Text] = {
+    "cleanup.policy": _Text(
+        re.compile(r"(compact|delete)?(\s*,\s*(compact|delete)?)*").fullmatch, "String must be one of: compact, delete"
+    ),
     "compression.type": _Text(
         re.compile("uncompressed|zstd|lz4|snappy|gzip|producer").fullmatch,
         "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
@@ -831,7 +831,7 @@ _TOPIC_TEXTS: Mapping[str, _Text] = {
     "remote.log.delete.on.disable": _BOOLEAN._replace(since=(3, 9)),
     "errors.deadletterqueue.group.enable": _BOOLEAN._replace(since=(4, 4)),
 }
-"""The other settings of topics, but policies (`LogConfig`, 3.3 to 4.4)."""
+"""The settings of topics (`LogConfig`, 3.3 to 4.4)."""
 
 
 def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
@@ -839,14 +839,8 @@ def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping
     found: dict[str, Refusal] = {}
     for topic, own in of_topics.items():
         for name, value in own.items():
-            kind, problem = _TOPIC_NUMBERS.get(name), ""
-            if kind is not None and version >= kind.since:
-                problem = _problem(value.strip(), kind, version)
-            elif (text := _TOPIC_TEXTS.get(name)) is not None and version >= text.since:
-                problem = "" if text.takes(value.strip()) else text.problem
-            elif name == "cleanup.policy" and not {one.strip() for one in value.split(",")} - {""} <= _POLICIES:
-                problem = "String must be one of: compact, delete"
-            if problem:
+            kind = _OF_TOPICS.get(name)
+            if kind is not None and version >= kind.since and (problem := _problem(value.strip(), kind, version)):
                 found[topic] = _invalid(name, value.strip(), problem)
     if not found:
         return None

@@ -600,7 +600,7 @@ def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: M
     """Yield the offsets of the leader's log that are on no local disk, and of which no finished copy in remote storage is on record."""
     tiers = tiers_of(leader, copies, moments.remote_copies)
     for part in () if tiers is None else tiers.parts:
-        if part.is_known:
+        if part.segment is not None or part.is_deleted:
             continue
         first, last = part.offsets
         yield Doubt(
@@ -613,16 +613,14 @@ def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: M
             is_input=bool(part.lacks),
         )
         return
-    for copy in () if tiers is None else tiers.copies:
-        for first, last in tiers.beside(copy) if tiers is not None and copy.is_finished else ():
-            yield Doubt(
-                DoubtKind.REMOTE,
-                f"what took offsets {first} to {last} out of the log, which a finished copy in remote storage holds",
-                "the metadata log of that time, or an earlier copy of the log directories",
-                offsets=OffsetRange(first, last),
-                is_input=False,
-            )
-            return
+    for there, _ in () if tiers is None else tiers.beside[:1]:
+        yield Doubt(
+            DoubtKind.REMOTE,
+            f"what took offsets {there.first} to {there.last} out of the log, which a finished copy in remote storage holds",
+            "the metadata log of that time, or an earlier copy of the log directories",
+            offsets=there,
+            is_input=False,
+        )
 
 
 def tiers_of(leader: "LogCopy | None", copies: "Sequence[LogCopy]", remote: RemoteCopies) -> Tiers | None:

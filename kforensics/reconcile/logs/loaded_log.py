@@ -301,15 +301,11 @@ def load_replica(replica: Replica) -> KnownLoad:
     return load_known_log(
         [_known_segment(segment) for segment in replica.segments],
         clean_shutdown=replica.clean_shutdown and not is_metadata,
-        recovery_point=0 if is_metadata else _value_or_zero(replica.recovery_point),
+        recovery_point=0 if is_metadata or isinstance(point := replica.recovery_point, Absent) else point.value,
         log_start_offset=_claimed_start(replica, 0),
         checkpoint_epochs=() if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs,
         has_remote_storage=_has_remote_storage(replica),
     )
-
-
-def _value_or_zero(checkpoint: CheckpointValue | Absent) -> int:
-    return 0 if isinstance(checkpoint, Absent) else checkpoint.value
 
 
 def _value_of(checkpoint: CheckpointValue | Absent) -> int | Absent:

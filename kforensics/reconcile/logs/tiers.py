@@ -32,11 +32,6 @@ class RemotePart(NamedTuple):
     """The record that would name a copy and was not read whole; empty where it was."""
 
     @property
-    def is_known(self) -> bool:
-        """Whether it is known where they are, or that they were deleted."""
-        return self.segment is not None or self.is_deleted
-
-    @property
     def why(self) -> str:
         """What became of the newest copy that brokers do not read, in words; empty where none is on record."""
         if not self.others:
@@ -241,19 +236,20 @@ class Tiers:
     @property
     def unread(self) -> tuple[RemoteSegment, ...]:
         """Copies whose bytes may be in remote storage though brokers do not read all of them."""
-        return tuple(
-            one
-            for one in self.copies
-            if one.may_hold_bytes and not (one.is_finished and any(one.readable(self.epochs)) and not self.beside(one))
-        )
+        beside = {one.segment_id for _, one in self.beside}
+        read = (one for one in self.copies if one.is_finished and any(one.readable(self.epochs)))
+        whole = {one.segment_id for one in read} - beside
+        return tuple(one for one in self.copies if one.may_hold_bytes and one.segment_id not in whole)
 
-    def beside(self, copy: RemoteSegment) -> tuple[OffsetRange, ...]:
-        """Return the offsets of a copy that the log has not: they were committed when a broker copied them.
+    @property
+    def beside(self) -> tuple[tuple[OffsetRange, RemoteSegment], ...]:
+        """Offsets of finished copies that the log has not: they were committed when a broker copied them.
 
         A broker takes the leader epochs along of what it deletes, before its checkpoint says so.
         """
         begins = max(self.log_start_offset, self.epochs[0].start_offset if self.epochs else 0)
-        return tuple(copy.beside(self.epochs, OffsetRange(begins, self.log_end_offset - 1)))
+        log = OffsetRange(begins, self.log_end_offset - 1)
+        return tuple((there, one) for one in self.copies if one.is_finished for there in one.beside(self.epochs, log))
 
 
 def _tier(part: RemotePart) -> Tier:
