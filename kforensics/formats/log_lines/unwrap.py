@@ -227,15 +227,14 @@ def _without_wraps(text: bytes) -> bytes:
     are_fields = sum(FIELD.match(line) is not None or PRETTY.match(line) is not None for line in lines) * 2 > len(lines)
     if width not in _WRAPPED or len(full) * 5 < len(goes_on) * 4 or are_fields:
         return text
-    out: list[bytes] = []
     first = 0
-    for at, line in enumerate(lines):
+    for at in range(len(lines)):
         if at in full:
-            out[first] = out[first].rstrip() + b" " + line.strip()
+            lines[first] = lines[first].rstrip() + b" " + lines[at].strip()
+            lines[at] = b""
         else:
             first = at
-        out.append(b"" if at in full else line)
-    return b"\n".join(out)
+    return b"\n".join(lines)
 
 
 def _goes_on(line: bytes, behind: bytes) -> bool:

@@ -376,21 +376,15 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         return None
     if (number := _number(configured, 32)) is not None and number < 0:
         words = "Missing configuration `node.id` which is required when `process.roles` is defined (i.e. when running in KRaft mode)."
-        is_checked = version >= FIRST_WITHOUT_ZOOKEEPER
-        return (
-            _invalid("node.id", configured, "Value must be at least 0")
-            if is_checked
-            else Refusal("ConfigException", words)
-        )
+        if version >= FIRST_WITHOUT_ZOOKEEPER:
+            return _invalid("node.id", configured, "Value must be at least 0")
+        return Refusal("ConfigException", words)
     if "broker.id" in values and values["broker.id"].strip() != configured:
         return Refusal("ConfigException", "You must set `node.id` to the same value as `broker.id`.")
     if unknown := sorted(roles - {"broker", "controller"}):
         return _invalid("process.roles", unknown[0], "String must be one of: broker, controller")
-    if (
-        is_migrating(values)
-        and (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER
-        and not values.get("zookeeper.connect", "").strip()
-    ):
+    migrates = (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and is_migrating(values)
+    if migrates and not values.get("zookeeper.connect", "").strip():
         words = "If using `zookeeper.metadata.migration.enable` in KRaft mode, `zookeeper.connect` must also be set."
         return Refusal("ConfigException", words)
     if not values.get("controller.listener.names", "not given").strip():
@@ -404,20 +398,14 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     if not named:
         is_empty = "controller.quorum.voters" in values and not values.get("controller.quorum.bootstrap.servers")
         words = "If using process.roles, controller.quorum.voters must contain a parseable set of voters"
-        instead = (
-            ", or controller.quorum.bootstrap.servers the controllers" if version >= FIRST_WITH_VOTERS_IN_LOG else ""
-        )
-        return Refusal("ConfigException", f"{words}{instead}.") if is_empty else None
+        if version >= FIRST_WITH_VOTERS_IN_LOG:
+            words += ", or controller.quorum.bootstrap.servers the controllers"
+        return Refusal("ConfigException", f"{words}.") if is_empty else None
     if strange := next((one for one in named if not _is_id(one)), ""):
-        is_replaced = "config.providers" in values
-        return (
-            None
-            if is_replaced
-            else Refusal("ConfigException", f"Failed to parse voter ID as an integer from {strange}")
-        )
-    is_voter = str(node_id) in named
+        words = f"Failed to parse voter ID as an integer from {strange}"
+        return None if "config.providers" in values else Refusal("ConfigException", words)
     must = "must be" if "controller" in roles else "must not be"
-    if is_voter is ("controller" in roles):
+    if (str(node_id) in named) is ("controller" in roles):
         return None
     words = f"the node id {node_id} {must} included in the set of voters controller.quorum.voters={', '.join(named)}"
     role = "contains the 'controller' role" if "controller" in roles else "contains just the 'broker' role"

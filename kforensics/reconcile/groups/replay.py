@@ -315,14 +315,13 @@ class Replay:
                 if change is not None:
                     yield change
             case TransactionEnd():
-                for commit in self.pending.pop(event.producer_id, {}).values() if event.is_commit else ():
+                pending = self.pending.pop(event.producer_id, {})
+                for commit in pending.values() if event.is_commit else ():
                     known = self.positions.get(commit.key)
                     if known is None or known.at.offset < commit.at.offset:
                         change = self._apply(commit, event.at, place, moved=moved)
                         if change is not None:
                             yield change
-                if not event.is_commit:
-                    self.pending.pop(event.producer_id, None)
             case GroupChange():
                 self._change(event, place)
 

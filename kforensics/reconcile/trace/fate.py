@@ -235,17 +235,15 @@ class FateJudge:
     def _below_disks(self, offset: int) -> tuple[str, Fate] | None:
         """Return the state and fate of an offset below the first segment on disk, None where it is not below."""
         leader = self._leader
-        if leader is None or offset >= leader.content_start_offset:
+        if leader is None or offset >= (start := leader.content_start_offset):
             return None
         # What was deleted is known of offsets that were deleted from the start of the log on.
-        below = OffsetRange(min(leader.log_start_offset, offset), leader.content_start_offset - 1)
+        below = OffsetRange(min(leader.log_start_offset, offset), start - 1)
         part = next(one for one in remote_parts(below, leader, self._remote) if offset <= one.offsets.last)
-        state = "in-remote-storage" if part.segment is not None else "unknown"
-        state = "deleted-on-purpose" if part.is_deleted else state
-        begins = (
-            f"the log on local disks begins at offset {leader.content_start_offset:,}, and this one is {part.words}"
-        )
-        return state, Fate(FateKind.REMOTE, begins, (leader.replica.cite(),))
+        unread = "deleted-on-purpose" if part.is_deleted else "unknown"
+        words = f"the log on local disks begins at offset {start:,}, and this one is {part.words}"
+        fate = Fate(FateKind.REMOTE, words, (leader.replica.cite(),))
+        return unread if part.segment is None else "in-remote-storage", fate
 
     def _unexplained(self, record: Record) -> str:
         words = "no live replica holds it, and no input shows whether truncation, deletion or a cleaner took it"
@@ -365,10 +363,7 @@ class FateJudge:
         return isinstance(assigned, Absent) or isinstance(broker, Absent) or broker in assigned
 
     def _leads(self, views: Sequence[LoadedLog]) -> bool:
-        return self._leader is None or any(
-            (view.replica.input, view.replica.path) == (self._leader.replica.input, self._leader.replica.path)
-            for view in views
-        )
+        return self._leader is None or any(_is_same(view, self._leader) for view in views)
 
     def _losses_of(self, found: FoundRecord) -> "list[Loss]":
         record = found.record
