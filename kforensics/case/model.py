@@ -144,15 +144,14 @@ def _places(case: Case) -> Places:
 def recorded_copies(case: Case) -> "Replayed | None":
     """Return every copy on record in `__remote_log_metadata` as it is now; None where it is not among the inputs."""
     every = ((tp, place) for tp, group in _places(case).by_partition.items() for place in group)
-    recorded = [one for tp, one in every if tp.topic == REMOTE_LOG_TOPIC and one.state.input not in case.ranks]
-    if not any(one.is_live for one in recorded):
+    now = ((tp, place) for tp, place in every if place.is_live and place.state.input not in case.ranks)
+    recorded = [place for tp, place in now if tp.topic == REMOTE_LOG_TOPIC]
+    if not recorded:
         return None
     from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
 
-    lost = (one for one in _places(case).lost if one.topic_partition.topic == REMOTE_LOG_TOPIC)
-    return replayed(
-        (one for one in recorded if one.is_live), {one.topic_partition.partition: one.value.value for one in lost}
-    )
+    lost = ((one.topic_partition, one.value.value) for one in _places(case).lost)
+    return replayed(recorded, {tp.partition: end for tp, end in lost if tp.topic == REMOTE_LOG_TOPIC})
 
 
 @fact
