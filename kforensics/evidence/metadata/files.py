@@ -203,7 +203,6 @@ def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDire
     if not lost:
         return ()
     from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - 20 ms, where nothing is lost
-    from kforensics.evidence.metadata.state import newest_log  # noqa: PLC0415
 
     newest = newest_log([read_metadata_log(files) for files in find_metadata_logs(inputs)])
     if newest is None:

@@ -209,14 +209,10 @@ class MetadataState:
         """The feature level of the metadata, which says what the cluster's Kafka version is at least."""
         return self.features.get(METADATA_VERSION, Absent.NOT_WRITTEN)
 
-    def topic_named(self, name: str) -> TopicState | None:
-        """Return the topic that has this name at this offset, None where there is none."""
-        return next((topic for topic in self.topics.values() if topic.name == name), None)
-
     def partition(self, topic: str, partition: int) -> PartitionState | None:
         """Return a partition by the name of its topic, none where there is no such one."""
-        found = self.topic_named(topic)
-        return None if found is None else self.partitions.get((found.topic_id, partition))
+        found = next((topic_id for topic_id, one in self.topics.items() if one.name == topic), "")
+        return self.partitions.get((found, partition))
 
 
 _End = TypeVar("_End", int, float)
