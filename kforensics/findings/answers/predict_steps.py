@@ -298,15 +298,13 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                 instead = f", or {name_brokers(one.others)} where back before it" if one.others else ""
                 yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR. That is clean, with all that the last leader had committed (KIP-966)."
             case ElectionKind.LAST_KNOWN:
+                elected = f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966)."
                 if _holds_no_log(found, one.broker):
-                    yield (
-                        f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). No log is in its directories"
-                        " given: where these are all that it has, it makes the other replicas truncate theirs to 0."
-                    )
+                    yield f"{elected} No log is in its directories given: where these are all that it has, it makes the other replicas truncate theirs to 0."
                     continue
                 yield (
-                    f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean."
-                    f" It loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel). {_of_its_disk(found, one.broker)}"
+                    f"{elected} The metadata calls that unclean. It loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel)."
+                    f" {_of_its_disk(found, one.broker)}"
                 )
             case (
                 ElectionKind.NONE
