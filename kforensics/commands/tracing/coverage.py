@@ -39,7 +39,7 @@ _WORDS = {
 }
 
 
-_gap = partial(SearchGap, offsets=Absent.UNKNOWN)
+_Gap = partial[SearchGap]
 
 
 def searched(
@@ -53,22 +53,24 @@ def searched(
     remote: RemoteCopies,
 ) -> SearchedPartition:
     """Return what was read of one partition."""
+    gap = partial(SearchGap, partition=partition, offsets=Absent.UNKNOWN)
     choice = report.leader if report is not None else None
     leader = report.leader_log if report is not None else None
     own = [one for one in scanned if is_of(one.replica, current)]
     covered = _covered(own, leader)
-    truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
+    truncated = [*_truncated(gap, incident), *_doubted(gap, incident)]
     own_bytes = (one for one in remote.of(partition, current) if one.may_hold_bytes)
     remote_bytes = (*own_bytes, *remote.former(partition, current))
     gaps = [
-        *_holes(partition, own, leader, covered, remote),
-        *_beside(partition, leader, remote_bytes),
-        *_membership(partition, scanned, report),
+        *_holes(gap, own, leader, covered, remote),
+        *_beside(gap, leader, remote_bytes),
+        *_membership(gap, scanned, report),
         *truncated,
-        *_unread(partition, scanned),
+        *_unread(gap, scanned),
     ]
-    doubted = [] if truncated else [*_uncommitted_doubt(partition, scanned, report, current, account)]
-    gaps += doubted
+    doubt = "" if truncated else _uncommitted_doubt(partition, scanned, report, current, account)
+    if doubt:
+        gaps.append(gap(reason="truncated", detail=doubt))
     return SearchedPartition(
         partition=partition,
         leader=choice.broker_id if choice is not None else Absent.UNKNOWN,
@@ -83,7 +85,7 @@ def searched(
         gaps=tuple(gaps),
         may_lack_truncated=bool(truncated),
         doubted_from=_doubted_from(leader, has_changed=account.has_changed(partition, current))
-        if doubted
+        if doubt
         else Absent.NOT_APPLICABLE,
         remote_bytes=remote_bytes,
     )
@@ -138,7 +140,7 @@ def _is_same(one: ScannedReplica, view: LoadedLog) -> bool:
 
 
 def _holes(
-    partition: TopicPartition,
+    gap: _Gap,
     own: Sequence[ScannedReplica],
     leader: LoadedLog | None,
     covered: Sequence[OffsetRange],
@@ -146,7 +148,7 @@ def _holes(
 ) -> Iterator[SearchGap]:
     if leader is None:
         if not any(one.kind is CopyKind.LIVE for one in own):
-            yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
+            yield gap(reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
     damage = [
         one.offsets_lost
@@ -165,29 +167,24 @@ def _holes(
     is_captured = any(one.not_captured for one in own if one.kind is CopyKind.LIVE)
     runs = [run for one in own for coverage in (one.coverage, one.left_over) for run in coverage.runs]
     held = merged([OffsetRange(first, last) for first, last, _ in runs])
-    for gap in (gap for hole in OffsetRange(0, end - 1).without(covered) for gap in judge.gaps(hole)):
-        offsets, reason = gap.offsets, gap.reason
+    for one in (one for hole in OffsetRange(0, end - 1).without(covered) for one in judge.gaps(hole)):
+        offsets, reason = one.offsets, one.reason
         if reason is GapReason.NEVER_SEEN and is_captured:
-            yield _gap(
-                partition=partition, offsets=offsets, reason=GapReason.NOT_CAPTURED, detail=_left_behind(own, leader)
-            )
+            yield gap(offsets=offsets, reason=GapReason.NOT_CAPTURED, detail=_left_behind(own, leader))
         elif reason is GapReason.NEVER_SEEN:
-            yield from _never_seen(partition, offsets, held, leader)
+            yield from _never_seen(gap, offsets, held, leader)
         else:
-            is_told = reason is GapReason.RETENTION and gap.detail
-            detail = gap.detail if is_told else _WORDS.get(reason, gap.detail)
-            yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)
+            is_told = reason is GapReason.RETENTION and one.detail
+            detail = one.detail if is_told else _WORDS.get(reason, one.detail)
+            yield gap(offsets=offsets, reason=reason, detail=detail)
     if any(segment.damage for segment in leader.replica.segments) and not damage:
-        yield _gap(
-            partition=partition,
+        yield gap(
             reason=GapReason.DAMAGED,
             detail=f"{leader.replica.path} of {leader.replica.owner} is damaged at a place whose offsets can't be read",
         )
 
 
-def _beside(
-    partition: TopicPartition, leader: LoadedLog | None, copies: Sequence[RemoteSegment]
-) -> Iterator[SearchGap]:
+def _beside(gap: _Gap, leader: LoadedLog | None, copies: Sequence[RemoteSegment]) -> Iterator[SearchGap]:
     """Yield the offsets of copies that the leader's log has not."""
     if leader is None:
         return
@@ -197,20 +194,17 @@ def _beside(
         whose = "not of the leader's log" if is_own else f"of the topic with id {copy.topic_id}"
         for there in copy.beside(leader.written_epochs, log) if is_own else (copy.offsets,):
             detail = f"{whose}, and remote storage was not searched; {copy.words}"
-            yield _gap(partition=partition, offsets=there, reason=GapReason.REMOTE, detail=detail)
+            yield gap(offsets=there, reason=GapReason.REMOTE, detail=detail)
 
 
-def _never_seen(
-    partition: TopicPartition, offsets: OffsetRange, held: Sequence[OffsetRange], leader: LoadedLog
-) -> Iterator[SearchGap]:
+def _never_seen(gap: _Gap, offsets: OffsetRange, held: Sequence[OffsetRange], leader: LoadedLog) -> Iterator[SearchGap]:
     """Yield the offsets of a hole, apart from those above the leader's log that another copy holds."""
     nowhere = tuple(offsets.without(held))
     for part in nowhere:
-        yield _gap(partition=partition, offsets=part, reason=GapReason.NEVER_SEEN, detail=_WORDS[GapReason.NEVER_SEEN])
+        yield gap(offsets=part, reason=GapReason.NEVER_SEEN, detail=_WORDS[GapReason.NEVER_SEEN])
     for part in offsets.without(nowhere):
         if part.first < leader.log_end_offset:
-            yield _gap(
-                partition=partition,
+            yield gap(
                 offsets=part,
                 reason=GapReason.NEVER_SEEN,
                 detail="only logs of other leader epochs than the leader's hold these offsets",
@@ -225,37 +219,28 @@ def _left_behind(own: Sequence[ScannedReplica], leader: LoadedLog) -> str:
     return f"their bytes stayed on {one.replica.owner}: {files} of it, or a capture of it with its tail (--with-tail), would show them"
 
 
-def _membership(
-    partition: TopicPartition, scanned: Sequence[ScannedReplica], report: PartitionReport | None
-) -> Iterator[SearchGap]:
+def _membership(gap: _Gap, scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> Iterator[SearchGap]:
     if report is None:
         return
     if report.missing_replicas:
         names = ", ".join(str(one) for one in report.missing_replicas)
-        yield _gap(
-            partition=partition,
+        yield gap(
             reason="missing-replica",
             detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs{_unless_unnamed(scanned)}",
         )
     elif isinstance(report.assigned, Absent):
         given = sorted({str(one.replica.broker_id) for one in scanned if one.kind is CopyKind.LIVE})
-        yield _gap(
-            partition=partition,
+        yield gap(
             reason="unknown-replicas",
             detail=f"no input shows which brokers hold replicas of it; searched: {', '.join(given)}",
         )
     for emptied in report.emptied:
-        yield _gap(
-            partition=partition,
+        yield gap(
             reason="missing-replica",
             detail=f"broker {emptied.broker_id} {'should' if emptied.is_assigned else 'may'} hold it and has no directory of it: {emptied.reason}",
         )
     if report.leader is not None and not report.leader.is_known and not _is_whole_everywhere(scanned):
-        yield _gap(
-            partition=partition,
-            reason="unknown-leader",
-            detail="no input shows its leader, so the lineage of its log is guessed",
-        )
+        yield gap(reason="unknown-leader", detail="no input shows its leader, so the lineage of its log is guessed")
 
 
 def _unless_unnamed(scanned: Sequence[ScannedReplica]) -> str:
@@ -277,26 +262,19 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
     return True
 
 
-def _truncated(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
+def _truncated(gap: _Gap, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     for loss in incident.losses if incident is not None else ():
         if not loss.held_by and loss.cause is not CauseName.RETENTION:
-            yield _gap(
-                partition=partition,
-                offsets=loss.offsets,
-                reason="truncated",
-                detail="records that were truncated here are held by no input",
+            yield gap(
+                offsets=loss.offsets, reason="truncated", detail="records that were truncated here are held by no input"
             )
 
 
-def _doubted(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
+def _doubted(gap: _Gap, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     """Yield what `explain` does not know of truncations: the log as it is now may have replaced records that no input holds."""
     for doubt in incident.doubts if incident is not None else ():
         if doubt.kind not in _JUDGED_HERE:
-            yield _gap(
-                partition=partition,
-                reason="truncated",
-                detail=f"records that no input holds may have been truncated: {doubt.words}",
-            )
+            yield gap(reason="truncated", detail=f"records that no input holds may have been truncated: {doubt.words}")
 
 
 def _uncommitted_doubt(
@@ -305,28 +283,21 @@ def _uncommitted_doubt(
     report: PartitionReport | None,
     current: str | Absent,
     account: TruncationAccount,
-) -> Iterator[SearchGap]:
-    """Yield records that were not committed may have been truncated: what they were no log has any more."""
+) -> str:
+    """Return that records that were not committed may have been truncated, in words: what they were no log has any more."""
     assigned = report.assigned if report is not None else Absent.UNKNOWN
     if isinstance(assigned, Absent):
         live = (one.replica.broker_id for one in scanned if one.kind is CopyKind.LIVE)
         assigned = tuple({broker for broker in live if isinstance(broker, int)})
-    doubt = account.doubt(partition, current, assigned)
-    if doubt:
-        yield _gap(partition=partition, reason="truncated", detail=doubt)
+    return account.doubt(partition, current, assigned)
 
 
-def _unread(partition: TopicPartition, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:
+def _unread(gap: _Gap, scanned: Sequence[ScannedReplica]) -> Iterator[SearchGap]:
     for one in scanned:
         if not one.replica.is_read_whole:
-            yield _gap(
-                partition=partition,
-                reason="unreadable",
-                detail=f"{one.replica.path} of {one.replica.owner} could not be read whole",
-            )
+            yield gap(reason="unreadable", detail=f"{one.replica.path} of {one.replica.owner} could not be read whole")
         for path in one.not_captured:
-            yield _gap(
-                partition=partition,
+            yield gap(
                 reason=GapReason.NOT_CAPTURED,
                 detail=f"{path} of {one.replica.owner} is in the capture without all of its records",
             )
