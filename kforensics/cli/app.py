@@ -234,7 +234,7 @@ def _with_topics(arguments: Sequence[str]) -> Sequence[str]:
     for word in words:
         flag, equals, value = word.partition("=")
         if flag not in {"-p", "--partition"}:
-            asked.append(word)
+            asked += [word] if word != "--" else [word, *words]
         elif (found := _NAMED_PARTITION.fullmatch(value := value if equals else next(words, ""))) is None:
             asked += [flag, value]
         else:

@@ -51,7 +51,7 @@ _NARROWEST = 60
 _LEAST_FOLDED = 5
 _WRAPPED, _LONGEST_WRAPPED = range(50, 130), 1 << 18
 """The bytes of the longest line, and the most of a text, that a mail or a page wrapped between words."""
-_ENDED = re.compile(rb"\([\w$.]+\)(?: \[[^\]]*\])?\s*$")
+_ENDED = re.compile(rb"\([\w$.]+\)(?: \[[^\[\]]*\])?\s*$")
 """The logger, and the thread, that end a message."""
 _DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
 
@@ -242,7 +242,11 @@ def _goes_on(line: bytes, behind: bytes) -> bool:
     if not line.strip() or not behind.strip() or _ENDED.search(line) or _begins_line(behind):
         return False
     begins = exception_in(behind) or LEVEL.search(behind, 0, 40)
-    return begins is None or begins.start() > len(behind) - len(behind.lstrip())
+    if begins is not None and begins.start() <= len(behind) - len(behind.lstrip()):
+        return False
+    # Of messages without a time each is a line of its own; behind a time one may begin in the next line.
+    found = find_message_in(behind)
+    return found is None or (_begins_line(line) and (is_exception(found.message) or find_message_in(line) is None))
 
 
 def is_partial(line: bytes) -> bool:

@@ -497,6 +497,15 @@ def test_a_span_holds_the_line_in_every_encoding():
             assert line.strip("\ufeff\n") in LAYOUTS[name][1].splitlines()
 
 
+def test_messages_that_are_pasted_without_a_time_are_lines_of_their_own():
+    text = b"Loading logs\nError while writing to checkpoint file /srv/kf/replication-offset-checkpoint\nExiting Kafka due to fatal exception\n"
+    found, _ = events_of(text)
+    assert [(one.kind, one.line) for one in found if one.kind in {"log-dir-error", "start-failed"}] == [
+        ("log-dir-error", 2),
+        ("start-failed", 3),
+    ]
+
+
 def test_a_line_that_a_container_runtime_split_is_read_whole():
     head = "2025-11-07T21:48:06.950123456Z stdout"
     other = head.replace("stdout", "stderr")
