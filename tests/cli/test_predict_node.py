@@ -808,6 +808,12 @@ def test_records_that_no_controller_writes_end_the_start(fixtures, tmp_path, cap
     assert found == ["RemoveAccessControlEntryRecord", "RemoveUserScramCredentialRecord"]
 
 
+def test_a_controller_that_joins_starts_without_voters(incident, capsys):
+    """As this one did: only a controller that is elected misses them."""
+    root = incident("controller-change-4.4") / "snapshots" / "01-before-live" / "controller-904"
+    assert [one["outcome"] for one in predict(capsys, root)[0]["starts"]] == ["starts"]
+
+
 def test_a_level_that_has_no_place_for_the_metadata_ends_every_controller(fixtures, tmp_path, capsys):
     root = tmp_path / "controller-100"
     copied(fixtures / "unclean-election" / "controller-100", root)

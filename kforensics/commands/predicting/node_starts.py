@@ -452,6 +452,10 @@ class NodeStarter:
         if (elected := self._migration_refusal()) is not None:
             # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
             yield f"it exits once it is elected: {elected.reason}"
+        for one in self._own_histories():
+            is_voter = self._is_controller and one.is_of_voter and len(one.current_voters) > 1
+            if is_voter and one.kraft_version > 0 and not one.voter_directories and self._asked >= (3, 9):
+                yield f"it exits once it is elected: kraft.version is {one.kraft_version}, and the metadata log names no voters"
         if isinstance(end, Unpredictable):
             return
         if quorum is not None and not self._is_controller and node_id in quorum.mixed:
@@ -696,10 +700,11 @@ class NodeStarter:
             return self._metadata.refusal
         quorum = self._around.quorum
         history = self._around.history
-        own = [one for one in self._around.histories if one.node_id == node.node_id]
-        for one in own or filter(None, [history]):
+        for one in self._own_histories():
+            # Only a controller that is elected misses the voters: the sole one is.
+            is_kept = bool(one.voter_directories) or one.current_voters != (node.node_id,)
             refusal = refusal or refuse_kraft_version(
-                one.kraft_version, version, is_controller=self._is_controller, has_voters=bool(one.voter_directories)
+                one.kraft_version, version, is_controller=self._is_controller, has_voters=is_kept
             )
             reads_all = version >= (FIRST_WITH_VOTERS_IN_LOG if not self._is_controller else (3, 7))
             if reads_all and (damaged := _damaged_record(one)):
@@ -746,6 +751,10 @@ class NodeStarter:
         if history is not None and history.current_voters == (node.node_id,) and not self._directories:
             refusal = refusal or self._migration_refusal()
         return refusal
+
+    def _own_histories(self) -> Sequence[MetadataHistory]:
+        own = [one for one in self._around.histories if one.node_id == self._node.node_id]
+        return own or [one for one in (self._around.history,) if one is not None]
 
     def _misfit(self) -> tuple[str, str] | None:
         """Return the first record that fits nothing before it, such as a change of a partition that is not there, and where it is, in words."""
