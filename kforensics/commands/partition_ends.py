@@ -96,7 +96,10 @@ class PartitionEnds:
         if not isinstance(removed, Absent) and (self._at is None or removed.timestamp_ms <= self._at):
             # A commit behind it is of a topic that was created after the end of that metadata log.
             return None, removed.timestamp_ms if removed.timestamp_ms >= position.committed_ms else None
-        is_later = not created.from_snapshot and created.timestamp_ms > position.committed_ms >= 0
+        # A migration from ZooKeeper writes every topic, however old, as if it was created then.
+        is_first = len(there) == 1 and history is not None and history.migration != 0
+        is_known = not (created.from_snapshot or is_first)
+        is_later = is_known and created.timestamp_ms > position.committed_ms >= 0
         return (created.timestamp_ms if is_later else None), None
 
     def _find(self, partition: TopicPartition) -> _Ends:

@@ -1123,6 +1123,7 @@ OF_THEN = batch(0, [(b"k", b"v")] * 10)
     [
         (8, OF_THEN, created(NOW - 1), None),
         (8, OF_THEN, created(NOW + 1), "STANDS BEHIND RECORDS THAT IT NEVER READ: it committed 8 of orders-0"),
+        (8, OF_THEN, [(NOW, "ZkMigrationStateRecord", {"zk_migration_state": 2}), *created(NOW + 1)], None),
         (0, OF_THEN, created(NOW + 1), None),
         (12, OF_THEN, created(NOW + 1), "the log ends at 10, as the topic was created anew at"),
         # Records of a later leader epoch in front of it, which began before or after the commit: the clock of a producer may run ahead.
