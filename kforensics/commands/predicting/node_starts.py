@@ -452,10 +452,10 @@ class NodeStarter:
         if (elected := self._migration_refusal()) is not None:
             # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
             yield f"it exits once it is elected: {elected.reason}"
-        for one in self._own_histories():
-            is_voter = self._is_controller and one.is_of_voter and len(one.current_voters) > 1
-            if is_voter and one.kraft_version > 0 and not one.voter_directories and self._asked >= (3, 9):
-                yield f"it exits once it is elected: kraft.version is {one.kraft_version}, and the metadata log names no voters"
+        for own in self._own_histories():
+            is_voter = self._is_controller and own.is_of_voter and len(own.current_voters) > 1
+            if is_voter and own.kraft_version > 0 and not own.voter_directories and self._asked >= (3, 9):
+                yield f"it exits once it is elected: kraft.version is {own.kraft_version}, and the metadata log names no voters"
         if isinstance(end, Unpredictable):
             return
         if quorum is not None and not self._is_controller and node_id in quorum.mixed:
