@@ -222,7 +222,7 @@ def test_the_history_of_two_topics_is_shown(fixtures, capsys):
         (["-p", "orders-0", "--partition=orders-2"], 1, "44 committed records of 2 partitions"),
         (["-p", "orders-0", "-p", "payments-1"], 2, "--partition names partitions of several topics and numbers"),
         (["-p", "nosuch-0"], 2, "no partition of topic nosuch is among the inputs"),
-        (["--", "-p", "orders-0"], 2, "2 of 3 named paths can't be used"),
+        (["--", "-p", "orders-0"], 3, "2 of 3 named paths can't be used"),
     ],
 )
 def test_a_partition_is_asked_for_as_screens_name_it(asked, code, words, fixtures, capsys):
