@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from typer.main import get_command
-
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.help import choices_of
 
@@ -26,7 +24,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
 
 def commands() -> Iterator[str]:
     """Yield the section of each command, with those of its own commands behind it, as Markdown."""
-    program = get_command(application())
+    program = application()
     for name, command in sorted(getattr(program, "commands", {}).items()):
         yield from _section((PROGRAM, name), command)
         for inner, one in sorted(getattr(command, "commands", {}).items()):
