@@ -242,8 +242,8 @@ def _goes_on(line: bytes, behind: bytes) -> bool:
     if not line.strip() or not behind.strip() or _ENDED.search(line) or _begins_line(behind):
         return False
     begins = exception_in(behind) or LEVEL.search(behind, 0, 40)
-    if begins is not None and begins.start() <= len(behind) - len(behind.lstrip()):
-        return False
+    if begins is not None and line.lstrip().startswith(behind[: begins.start()].strip()):
+        return False  # behind nothing, or what a container writes before each line
     # Of messages without a time each is a line of its own; behind a time one may begin in the next line.
     found = find_message_in(behind)
     return found is None or (_begins_line(line) and (is_exception(found.message) or find_message_in(line) is None))
