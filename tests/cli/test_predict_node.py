@@ -778,12 +778,17 @@ def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):
     assert inferred["answer"]["state"] == "unknown", "a release that is later than is known may support it"
 
 
-def test_records_that_no_controller_writes_end_the_start(fixtures, tmp_path, capsys):
+def controller_of(fixtures, tmp_path):
+    """A copy of a controller, with its metadata log, the file of it, and what it says."""
     root = tmp_path / "controller-100"
     copied(fixtures / "unclean-election" / "controller-100", root)
     (files,) = find_metadata_logs(find_inputs([root]))
-    history = read_metadata_log(files)
     (log,) = (root / "__cluster_metadata-0").glob("*.log")
+    return root, files, log, read_metadata_log(files)
+
+
+def test_records_that_no_controller_writes_end_the_start(fixtures, tmp_path, capsys):
+    root, files, log, history = controller_of(fixtures, tmp_path)
     whole = log.read_bytes()
     begun = metadata_record("BeginTransactionRecord", {"name": "t"})
     (topic_id,) = [at for at, one in history.topics.items() if one.name == "orders"]
@@ -815,11 +820,7 @@ def test_a_controller_that_joins_starts_without_voters(incident, capsys):
 
 
 def test_a_level_that_has_no_place_for_the_metadata_ends_every_controller(fixtures, tmp_path, capsys):
-    root = tmp_path / "controller-100"
-    copied(fixtures / "unclean-election" / "controller-100", root)
-    (files,) = find_metadata_logs(find_inputs([root]))
-    history = read_metadata_log(files)
-    (log,) = (root / "__cluster_metadata-0").glob("*.log")
+    root, files, log, history = controller_of(fixtures, tmp_path)
     whole = log.read_bytes()
     expected = {16: "the online log directories of one or more brokers", 17: ""}
     for level, beyond in expected.items():
