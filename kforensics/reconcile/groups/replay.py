@@ -284,13 +284,13 @@ class Replay:
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
                     before, after = run.decode(rows[at - 1 : at + 1])
-                    self._put(before)
+                    self._put(before, self._author(before)[0], self.place)
                     yield from _only_setbacks(self._take(after, self.place))
         for commit in run.decode(sorted(rows[end - 1] for end in ends)):
-            self._put(commit)
+            self._put(commit, self._author(commit)[0], self.place)
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
 
-    def _put(self, commit: Commit, place: PartitionPlace | None = None) -> None:
+    def _put(self, commit: Commit, by: By, place: PartitionPlace) -> None:
         assert commit.offset is not None
         self.positions[commit.key] = Position(
             commit.offset,
@@ -298,9 +298,9 @@ class Replay:
             commit.expire_ms,
             commit.leader_epoch,
             commit.at,
-            place or self.place,
+            place,
             commit.expires_with_members,
-            self._author(commit)[0],
+            by,
             self._by_hand_in(commit),
         )
 
@@ -362,8 +362,8 @@ class Replay:
                 reason = "its coordinator logged then that it removed expired offsets"
             former = None
         else:
-            self._put(commit, place)
             by, confidence, reason = self._author(commit)
+            self._put(commit, by, place)
             former = self.former.pop(commit.key, None)
         before: Position | Former | None = known
         if before is None and former is not None and former.removal.reason != TOPIC_DELETED:
