@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
+from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, not_read_words, worst_state
 from kforensics.findings.concern import (
     MOST_NAMED,
     ORDER,
@@ -260,7 +260,7 @@ def _unknown(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]:
         yield from words.unknown(found)
     yield from lost_before(found.judged)
     if problems:
-        yield f"What could not be read: {counted(len(problems), 'thing')} (listed below, or by -v)."
+        yield not_read_words(problems)
 
 
 def lost_before(judged: Sequence[JudgedPartition]) -> Iterator[str]:

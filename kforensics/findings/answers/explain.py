@@ -24,7 +24,7 @@ from kforensics.findings.answers.conclusion import (
     set_aside_place,
     were,
 )
-from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.model import Answer, State, not_read_words, worst_state
 from kforensics.findings.rules.causes import outage_words, set_aside_steps, set_aside_words, with_causes
 from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.reconcile.history.losses import Loss
@@ -512,7 +512,7 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
             f"Partitions without any directory among the inputs: {listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)}."
         )
     if scope.problems:
-        sentences.append(f"What could not be read: {counted(len(scope.problems), 'thing')} (listed below, or by -v).")
+        sentences.append(not_read_words(scope.problems))
     return tuple(sentences)
 
 

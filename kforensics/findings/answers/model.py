@@ -251,6 +251,11 @@ def unusable_words(inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
     return f"INCOMPLETE, without {named}: ", unused
 
 
+def not_read_words(problems: Collection[Problem]) -> str:
+    """Return how much could not be read, in a sentence."""
+    return f"What could not be read: {counted(len(problems), 'thing')} (listed below, or by -v)."
+
+
 def silence_words(inputs: Sequence[Input], problems: Sequence[Problem]) -> list[str]:
     """Return which log files say nothing, in sentences: the first by their names."""
     silent = [one for one in problems if one.is_silent]

@@ -66,9 +66,10 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=whole,
             citations=tuple(dict.fromkeys(one.citation for _, one in beside)),
         )
-    if unread := (*tiers.unread, *tiers.former):
+    own = tiers.unread
+    if unread := (*own, *tiers.former):
         yield COPIES_NOT_READ.states(
-            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread[: len(unread) - len(tiers.former)], tiers)})",
+            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(own, tiers)})",
             meaning=f"{unread[0].words[:1].upper()}{unread[0].words[1:]}. {COPIES_NOT_READ.meaning}",
             topic_partition=tiers.partition,
             offsets=OffsetRange(unread[0].offsets.first, max(one.offsets.last for one in unread)),
