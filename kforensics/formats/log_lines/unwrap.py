@@ -4,6 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -218,6 +219,7 @@ def _unfolded(found: re.Match[bytes]) -> bytes:
     return b"\n".join(out) + b"\n" * joined
 
 
+@lru_cache(maxsize=4)  # the beginning of a file is looked at by who tells what it is, what its times are, and what it says
 def _without_wraps(text: bytes) -> bytes:
     """Return a text whose lines a mail, or a page, broke between words with whole lines, and with as many line ends."""
     lines = text.split(b"\n")
