@@ -48,6 +48,7 @@ from kforensics.formats.log_lines.stamps import (
 from kforensics.formats.log_lines.table import (
     LONGEST_REMEMBERED,
     MESSAGE_LENGTH_LIMIT,
+    MOST_BEGINNINGS,
     Message,
     bulk_kinds,
     find_message_in,
@@ -309,7 +310,8 @@ class _Window:
         bounds = zip((starts + self._time_length).tolist(), stops.tolist(), strict=True)
         texts = [self._text[begin:stop] for begin, stop in bounds]
         is_open, counted = self._known_texts(lines, texts, lates)
-        columns = lines, starts, stops, lates, first, np.append(first[1:], len(places))
+        behind = np.minimum(np.append(first[1:], len(places)), first + MOST_BEGINNINGS)
+        columns = lines, starts, stops, lates, first, behind
         self._read_lines(places, texts, columns, np.flatnonzero(is_open))
         for kind, at in counted.items():
             if kind in self._firsts:

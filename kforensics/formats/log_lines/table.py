@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import islice
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -109,7 +110,10 @@ class _Pattern(NamedTuple):
     """The compiled text of a row."""
 
     row: Row
+    before: int
+    """The bytes of the words right before the anchor that belong to it."""
     anchor: bytes
+    """With those words."""
     literal: bytes
     """The longest words behind the first field, without which nothing is looked for: to search them takes a tenth of the time."""
     find: Callable[[bytes, int, int], re.Match[bytes] | None]
@@ -212,12 +216,13 @@ def _patterns_like(begun: bytes) -> tuple[_Pattern, ...]:
 @cache
 def _pattern(number: int) -> _Pattern:
     row = rows()[number]
-    text, at, parts, literals, numeric = row.text, 0, list[str](), list[str](), set[str]()
+    text, at, parts, literals, numeric, before = row.text, 0, list[str](), list[str](), set[str](), ""
     for found in _MARKUP.finditer(text):
         literals.append(text[at : found.start()])
         parts.append(re.escape(literals[-1]))
         at = found.end()
         if found["anchor"]:
+            before = literals[-1]
             literals.clear()
             continue
         if found["regex"] is not None:
@@ -230,7 +235,8 @@ def _pattern(number: int) -> _Pattern:
     places = dict(named)
     return _Pattern(
         row,
-        row.anchor.encode(),
+        len(before),
+        f"{before}{row.anchor}".encode(),
         max((*literals[1:], text[at:]), key=len).encode() if at else b"",
         expression.search if row.is_searched else expression.match,
         tuple(
@@ -283,7 +289,10 @@ def _number(value: bytes) -> FieldValue:
 
 
 MESSAGE_LENGTH_LIMIT = 1 << 16
-"""The most bytes of a message that are read: a line may hold many beginnings of messages."""
+"""The most bytes of a message that are read."""
+
+MOST_BEGINNINGS = 64
+"""The most beginnings of messages in a line that are read: each may be compared with all that follows."""
 
 LONGEST_REMEMBERED = 1 << 11
 """The most bytes of a text that is cached; a log may consist of long lines that all differ."""
@@ -293,8 +302,9 @@ def message_at(text: bytes, position: int, begin: int = 0, end: int | None = Non
     """Return the message whose first words stand at a position of a line, which begins and ends at others of the text; None if none is known."""
     end = len(text) if end is None else end
     for pattern in _patterns_like(text[position : min(end, position + KEY_LENGTHS[0])]):
-        row, anchor, literal, find, *_ = pattern
-        if text.startswith(anchor, position, end) and text.find(literal, position, end) >= 0:
+        row, before, anchor, literal, find, *_ = pattern
+        begins = position >= before and text.startswith(anchor, position - before, end)
+        if begins and text.find(literal, position, end) >= 0:
             found = find(text, begin if row.is_searched else position, end)
             if found is not None:
                 return _message(pattern, found, text, begin, end)
@@ -304,8 +314,10 @@ def message_at(text: bytes, position: int, begin: int = 0, end: int | None = Non
 def find_message_in(text: bytes) -> FoundMessage | None:
     """Return the first known message in a text that nothing wraps, one of an exception only where there is no other."""
     exception: FoundMessage | None = None
-    for word in _WORD.finditer(text, 0, MESSAGE_LENGTH_LIMIT):
-        message = message_at(text, word.start())
+    words = (word.start() for word in _WORD.finditer(text, 0, MESSAGE_LENGTH_LIMIT))
+    begins = (start for start in words if _patterns_like(text[start : start + KEY_LENGTHS[0]]))
+    for start in islice(begins, MOST_BEGINNINGS):
+        message = message_at(text, start)
         if message is None:
             continue
         found = FoundMessage(message, text[: message.start], text)
@@ -321,7 +333,7 @@ def is_exception(message: Message) -> bool:
 
 
 def _message(pattern: _Pattern, found: re.Match[bytes], text: bytes, begin: int, end: int) -> Message:
-    row, _, _, _, convert, partitions, topic, node = pattern
+    row, _, _, _, _, convert, partitions, topic, node = pattern
     fields: dict[str, FieldValue] = {**row.constant}
     values = found.groups()
     for index, name, read in convert:

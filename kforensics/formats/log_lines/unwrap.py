@@ -219,7 +219,7 @@ def _unfolded(found: re.Match[bytes]) -> bytes:
     return b"\n".join(out) + b"\n" * joined
 
 
-@lru_cache(maxsize=4)  # the beginning of a file is looked at by who tells what it is, what its times are, and what it says
+@lru_cache(maxsize=4)  # who tells what a file is, and who votes on its times, look at the same beginning
 def _without_wraps(text: bytes) -> bytes:
     """Return a text whose lines a mail, or a page, broke between words with whole lines, and with as many line ends."""
     lines = text.split(b"\n")

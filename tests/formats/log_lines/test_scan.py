@@ -410,6 +410,8 @@ def test_a_json_log_is_known_by_its_first_objects():
         (b"", b"Duplicate log directories found: /a, /b", b""),
         (b"", b"Duplicate log directories for t-0 are found in both /a and /b ", b""),
         (b"", b"The topicId does not exist in /a ", b""),
+        (b"", b"BECOME_CONTROLLER ", b""),
+        (b"", b"LeaderAndIsr request ", b""),
     ],
     ids=[
         "not-utf8",
@@ -424,6 +426,8 @@ def test_a_json_log_is_known_by_its_first_objects():
         "twins",
         "both",
         "strays",
+        "behind-words",
+        "behind-many-words",
     ],
 )
 @pytest.mark.some(5)
