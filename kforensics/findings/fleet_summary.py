@@ -11,6 +11,7 @@ from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.units import Depth
 
 
@@ -144,6 +145,8 @@ class FleetSummary:
     """The number of findings of each severity, by cluster; the cluster is empty where it is not known."""
     quorums: tuple[QuorumSetBack, ...] = ()
     """Of the clusters whose metadata quorum does not go on as it was."""
+    refused: tuple[RefusedStart, ...] = ()
+    """Brokers that do not start as they are."""
     comparison: "AuditComparison | None" = None
     """What changed since an earlier audit, where there is one to compare with."""
     gate: Gate | None = None

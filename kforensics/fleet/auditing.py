@@ -25,11 +25,14 @@ from kforensics.evidence.captured.columns import known
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
+from kforensics.findings.rules.inputs import with_refused_starts
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import (
     audited_brokers,
+    brokers_in_doubt,
     fold_problems,
     judge_beside_shortened_logs,
+    tell_refused_starts,
     unanswered,
     vanished,
     write_absent,
@@ -71,6 +74,7 @@ from kforensics.fleet.stages import (
     groups_of,
     list_fleet,
     outline_fleet,
+    refused_by_cluster,
     scan_and_judge,
 )
 from kforensics.fleet.tables import Tables
@@ -227,11 +231,17 @@ class _Audit:
         while True:
             scan = self._scan_context(fleet, gathered, kept)
             lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, totals, self._progress)
-            if judge_beside_shortened_logs(work, kept):
+            doubted = brokers_in_doubt(work, kept, self._clusters)
+            refused = refused_by_cluster(lambda: self._session.spark, fleet, doubted)
+            judged_with = dict(zip(self._booked, self._clusters, strict=True))
+            if judge_beside_shortened_logs(work, kept) and tell_refused_starts(work, kept, refused, judged_with):
                 break
-            # What no directory of a partition shows, and no line about it, may make any kept verdict another one.
+            # What no directory of a partition shows, and no line about it, may make any kept verdict or finding another one.
             self._output, kept = self._output.again(begun), Kept()
             judge = replace(judge, run=self._output.run)
+        for cluster, own in refused.items():
+            findings = (*gathered[cluster].findings, *with_refused_starts((), own))
+            gathered[cluster] = replace(gathered[cluster], findings=findings)
         output = self._output
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
@@ -262,6 +272,7 @@ class _Audit:
                 "read_bytes": sum(one["read_bytes"] for one in done) + read_by_judge,
                 "kept_verdicts": len(kept.keys),
                 "quorums": {cluster: packed(one.quorum) for cluster, one in gathered.items() if one.quorum},
+                "refused": {cluster: packed(own) for cluster, own in refused.items()},
             },
             expected,
             counts,
@@ -334,7 +345,7 @@ class _Audit:
             rows[table] = sum(one.num_rows for one in chunks)
         counts["replaced"] = write("replaced", (), empty_for=self._empty_for("replaced", kept))
         reused = 0 if kept.replaced else rows["segments"]
-        of_earlier = {"read_bytes": 0, "quorums": earlier.manifest.get("quorums", {})}
+        of_earlier = {"read_bytes": 0, **{one: earlier.manifest.get(one, {}) for one in ("quorums", "refused")}}
         return self._close({**begun, **of_earlier}, rows, counts, kept, reused=reused)
 
     def _layout(self, kept: Kept) -> Layout:

@@ -21,19 +21,21 @@ from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import misnamed_finding
 from kforensics.findings.rules.fleet import inventory_finding, quorum_finding, spread_findings, unknown_cluster_finding
-from kforensics.findings.rules.inputs import identity_findings
-from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge
+from kforensics.findings.rules.inputs import RefusedStart, identity_findings, with_refused_starts
+from kforensics.findings.rules.replicas import OF_TRUNCATIONS
+from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge, unpacked
 from kforensics.fleet.judge import JudgeContext, JudgedRows
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.rows import finding_rows, input_row, problem_row
+from kforensics.fleet.rows import finding_of, finding_rows, input_row, problem_row
 from kforensics.fleet.sources import FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread, partition_without_replicas
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.source.store import store_of
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 def write_rest(
@@ -238,6 +240,53 @@ def judge_beside_shortened_logs(tables: Tables, kept: Kept) -> bool:
                 if row["report"] is not None:
                     row["report"] = json.dumps(json.loads(row["report"]) | {"state": found.state.value})
         tables.write("partitions", part, rows)
+    return True
+
+
+def brokers_in_doubt(tables: Tables, kept: Kept, clusters: Sequence[str]) -> dict[str, dict[int, set[TopicPartition]]]:
+    """Return by cluster the brokers that truncate, or have a log with a damaged small file, each with these logs."""
+    columns = ["input", "node_id", "topic", "partition", "truncate_to", "damage"]
+    is_damaged = (pc.list_value_length(pc.field("damage")) > 0) & ~pc.field("topic").isin([*METADATA_TOPICS])
+    is_judged = (pc.field("state") == "live") & pc.field("verdict").is_valid() & pc.field("node_id").is_valid()
+    where = is_judged & (pc.field("truncate_to").is_valid() | is_damaged)
+    doubted: dict[str, dict[int, set[TopicPartition]]] = {}
+    for one in (tables, kept):
+        for row in one.rows("replicas", columns=columns, where=where):
+            own = doubted.setdefault(clusters[row["input"]], {}).setdefault(row["node_id"], set())
+            if row["damage"] and row["topic"] not in METADATA_TOPICS:
+                own.add(TopicPartition(row["topic"], row["partition"]))
+    return doubted
+
+
+def refused_in_audit(audit: AuditTables) -> dict[str, tuple[RefusedStart, ...]]:
+    """Return by cluster the brokers that do not start as they are, as an audit found them."""
+    return {cluster: unpacked(own) for cluster, own in audit.manifest.get("refused", {}).items()}
+
+
+def tell_refused_starts(
+    tables: Tables, kept: Kept, refused: Mapping[str, Sequence[RefusedStart]], clusters: Mapping[str | None, str]
+) -> bool:
+    """Promise in the findings of this attempt no truncation of a broker that does not start; false where kept ones know other such brokers.
+
+    Args:
+        clusters: those that rows are judged with, by those in the rows.
+    """
+    now = {cluster: {one.broker_id for one in own if one.is_whole} for cluster, own in refused.items()}
+    for base in kept.verdicts:
+        before = refused_in_audit(base)
+        for cluster in {cluster for cluster, _, _ in kept.keys} & {*base.manifest["clusters"]}:
+            whole = {one.broker_id for one in before.get(cluster, ()) if one.is_whole}
+            if whole != now.get(cluster, set()):
+                return False
+    is_told = pc.field("code").isin([*OF_TRUNCATIONS])
+    for part in tables.parts("findings") if any(now.values()) else ():
+        if not tables.read_part("findings", part, columns=["code"], filters=is_told).num_rows:
+            continue
+        rows = tables.read_part("findings", part).to_pylist()
+        for row in rows:
+            own = refused.get(clusters.get(row["cluster_id"], ""), ())
+            row["statement"] = next(with_refused_starts([finding_of(row)], own)).statement
+        tables.write("findings", part, rows)
     return True
 
 

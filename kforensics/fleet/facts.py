@@ -20,6 +20,7 @@ from kforensics.evidence.metadata.state import TOPIC_RESOURCE, ConfigChange
 from kforensics.evidence.model import GroupCommit, Problem
 from kforensics.findings import model as findings
 from kforensics.findings.model import Finding
+from kforensics.findings.rules import inputs
 from kforensics.fleet.sources import Assignments
 from kforensics.protocol import truncation, versions
 from kforensics.reconcile.observed import broker_lives, broker_log_facts, facts
@@ -265,6 +266,7 @@ _MODULES = (
     set_back,
     state,
     findings,
+    inputs,
     truncation,
     versions,
     broker_lives,

@@ -15,6 +15,7 @@ from kforensics.case.cluster import Cluster, cluster_of, commits_by_partition, g
 from kforensics.case.comparison import known_partitions
 from kforensics.case.disks import refused_ids, stuck_and_doubled, topics_by_id
 from kforensics.case.model import Case, places_of, tell
+from kforensics.commands.predicting.refusals import refused_starts
 from kforensics.damage import Absent, Span
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -33,6 +34,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, GroupCommit, Problem
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, place_of, verdict_id
@@ -144,6 +146,32 @@ class Fleet:
         return found
 
     @cached_property
+    def _gathered(self) -> dict[str, Cluster]:
+        return {}
+
+    def gathered(self, cluster: str) -> Cluster:
+        """Return what metadata logs and log files say of a cluster."""
+        found = self._gathered.get(cluster)
+        if found is None:
+            found = gather_cluster(
+                self.inputs_of(cluster), Places(by_partition={}, problems=()), commits=no_commits, is_audit=True
+            )
+            if self.is_small:
+                self._gathered[cluster] = found
+        return found
+
+    def inputs_of(self, cluster: str, *, is_whole: bool = False) -> "_InputsOfCluster":
+        """Return the inputs of a cluster, with the files of their metadata logs alone or with all."""
+        own, members = list(self.nothing), self.members[cluster]
+        chosen = _chosen(self.inputs, members)
+        for number in members:
+            given = _with_names(self.inputs[number].found)
+            reduced = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
+            own[number] = given if is_whole else reduced
+        known = cluster or Absent.UNKNOWN
+        return _InputsOfCluster(found=tuple(own), members=tuple(members), cluster=known, is_cluster_chosen=True)
+
+    @cached_property
     def listed(self) -> Mapping[int, list[tuple[LogDirTask, LogDirTotals]]]:
         """The log directories of each input, as far as they are read."""
         out: dict[int, list[tuple[LogDirTask, LogDirTotals]]] = {}
@@ -176,15 +204,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
     listed = [one for number in members for one in fleet.listed.get(number, ())]
     lost, left_out = _lost(listed, fleet)
     problems: list[Problem] = [*left_out]
-    own = list(fleet.nothing)
-    chosen = _chosen(inputs, members)
-    for number in members:
-        given = _with_names(inputs[number].found)
-        own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
-    found = _InputsOfCluster(
-        found=tuple(own), members=tuple(members), cluster=cluster or Absent.UNKNOWN, is_cluster_chosen=True
-    )
-    gathered = gather_cluster(found, Places(by_partition={}, problems=()), commits=no_commits, is_audit=True)
+    found, gathered = fleet.inputs_of(cluster), fleet.gathered(cluster)
     problems.extend((*gathered.problems, *gathered.left_out))
     try:
         refuse_two_clusters(gathered.histories, found)
@@ -260,6 +280,11 @@ def _of_disks(
     tell(case, places_of, Places(by_partition={one: tuple(own) for one, own in sorted(places.items())}, problems=()))
     tell(case, cluster_of, gathered)
     return (*stuck_and_doubled(case), *refused_ids(case))
+
+
+def refused_in(fleet: Fleet, cluster: str, doubted: Mapping[int, set[TopicPartition]]) -> tuple[RefusedStart, ...]:
+    """Return the brokers of a cluster that do not start as they are, of those that a comparison says something of."""
+    return refused_starts(fleet.inputs_of(cluster, is_whole=True), fleet.gathered(cluster), doubted)
 
 
 def unchanged_offsets(fleet: Fleet, number: int) -> tuple[frozenset[str], int]:
@@ -496,7 +521,8 @@ def _reach(found: FoundInput) -> tuple[int, int]:
 
 def _without_files(found: FoundInput) -> FoundInput:
     """Return an input of another cluster, of which nothing is looked at."""
-    described = replace(found.described, kind="unreadable", broker_id=Absent.UNKNOWN)
+    unknown = Absent.UNKNOWN
+    described = replace(found.described, kind="unreadable", broker_id=unknown, cluster_id=unknown)
     return FoundInput(described=described, listings=found.listings, shape=Absent.UNREADABLE)
 
 

@@ -17,11 +17,19 @@ from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.evidence.plain import to_plain
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.knowledge import Fleet, gather_knowledge, is_small, list_commits, unchanged_offsets
+from kforensics.fleet.knowledge import (
+    Fleet,
+    gather_knowledge,
+    is_small,
+    list_commits,
+    refused_in,
+    unchanged_offsets,
+)
 from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, scan_piece
 from kforensics.fleet.plan import (
     IS_DIRECTORY,
@@ -37,7 +45,7 @@ from kforensics.fleet.schemas import OF_SEGMENTS
 from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
-from kforensics.units import Depth
+from kforensics.units import Depth, TopicPartition
 from kforensics.words import byte_count, counted
 
 READ_HERE = 8 << 20
@@ -155,6 +163,21 @@ def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered
 
 def _gather(fleet: Fleet, cluster: str) -> str:
     return packed(gather_knowledge(fleet, cluster))
+
+
+def refused_by_cluster(
+    session: Callable[[], Any], fleet: Fleet, doubted: Mapping[str, Mapping[int, set[TopicPartition]]]
+) -> dict[str, tuple[RefusedStart, ...]]:
+    """Return the brokers of each cluster that do not start as they are, of those that are in doubt."""
+    if fleet.is_small:
+        found = [refused_in(fleet, cluster, own) for cluster, own in doubted.items()]
+    else:
+        found = [unpacked(one) for one in _each_on_workers(session, fleet, "string", [*doubted.items()], _refuse)]
+    return {cluster: refused for cluster, refused in zip(doubted, found, strict=True) if refused}
+
+
+def _refuse(fleet: Fleet, doubted: tuple[str, Mapping[int, set[TopicPartition]]]) -> str:
+    return packed(refused_in(fleet, *doubted))
 
 
 def _each_on_workers(

@@ -12,7 +12,6 @@ import pyarrow.dataset as pd
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.captured.columns import known_or
-from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
@@ -26,6 +25,7 @@ from kforensics.findings.fleet_summary import (
     PartitionLine,
 )
 from kforensics.findings.model import Severity
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.fleet.audit_tables import (
     AuditTables,
     Filters,
@@ -105,7 +105,8 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         states=(states := _worst_first(counts_of(parts, "state"))),
         states_by_cluster=_states_by_cluster(parts),
         judged=_judged(tables, filters, states),
-        quorums=tuple(_quorums(tables, filters)),
+        quorums=tuple(_told_of(tables, "quorums", filters)),
+        refused=tuple(_refused(tables, filters, nodes)),
         brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
@@ -141,8 +142,15 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
     )
 
 
-def _quorums(tables: AuditTables, filters: Filters) -> Iterator[QuorumSetBack]:
-    for cluster, own in tables.manifest.get("quorums", {}).items():
+def _refused(tables: AuditTables, filters: Filters, nodes: Sequence[Mapping[str, Any]]) -> Iterator[RefusedStart]:
+    places = {row["input"]: place for place, row in enumerate(nodes)}
+    for own in _told_of(tables, "refused", filters):
+        yield from (one._replace(input=places[one.input]) for one in own)
+
+
+def _told_of(tables: AuditTables, name: str, filters: Filters) -> Iterator[Any]:
+    """Yield what the manifest says of clusters."""
+    for cluster, own in tables.manifest.get(name, {}).items():
         if not filters.clusters or cluster in filters.clusters:
             try:
                 yield unpacked(own)

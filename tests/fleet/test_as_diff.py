@@ -10,10 +10,12 @@ from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.rules.directories import FUTURE_BELOW_START, IN_TWO_LOG_DIRECTORIES, REFUSED_ID
 from kforensics.findings.rules.fleet import QUORUM
+from kforensics.findings.rules.inputs import REFUSED_START
 from kforensics.fleet.summary import summarise
 from tests.audits import broken, compared, differences
 from tests.builders.coordinators import batch, write_log
 from tests.builders.directories import log_dir, two_log_dirs
+from tests.conftest import FIXTURES
 from tests.fleet.test_keeping import LONG_AGO, settled
 
 DISASTERS = ("brokers-newer", "dynamic-half-done", "majority-emptied", "only-controller-emptied", "voter-restored")
@@ -98,6 +100,32 @@ def test_directories_that_lie_side_by_side_are_no_calm_answer(quorums, audit_her
     answer = fleet_answer(summary)
     assert all(f"{one.statement[1:]}." in answer.headline for one in expected.findings if one.code in codes[:2])
     assert {*expected.answer.now} <= {*answer.now}
+
+
+def test_a_broker_that_does_not_start_is_told_as_in_a_comparison_each_night(audit_here, tmp_path):
+    """Of the second night one broker's epochs are no numbers, of the third a checkpoint of all its logs; the others' directories are as they were."""
+    cluster, history = tmp_path / "cluster", tmp_path / "history"
+    shutil.copytree(FIXTURES / "unclean-election", cluster)
+    epochs = cluster / "broker-1" / "orders-0" / "leader-epoch-checkpoint"
+    points = cluster / "broker-1" / "recovery-point-offset-checkpoint"
+    sound = {epochs: epochs.read_text(), points: points.read_text()}
+    told = []
+    for night, changed in enumerate(({}, {epochs: "0\n1\nx 0\n"}, {points: "0\n1\norders-0\n"}, {}, {})):
+        for path, text in {**sound, **changed}.items():
+            path.write_text(text)
+        settled(cluster)
+        for path in (epochs, points):
+            os.utime(path, (1_700_000_000 + min(night, 3),) * 2)
+        expected = compared(cluster)
+
+        tables = audit_here(cluster, out=history, is_history=True, audit_id=f"night-{night}")
+
+        assert [] == list(differences(expected, tables)), night
+        answer = fleet_answer(summarise(tables, most=0))
+        assert answer.headline == expected.answer.headline
+        assert {*expected.answer.now} <= {*answer.now}
+        told.append(REFUSED_START.code in summarise(tables, most=0).findings_by_code)
+    assert [False, True, True, False, False] == told
 
 
 @pytest.mark.slow

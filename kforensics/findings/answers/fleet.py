@@ -61,7 +61,7 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
         deleted = summary.deleted_partitions
         words = f"Nothing to judge: {counted(deleted, 'partition')}, of {deleted_topics(deleted)}."
         return Answer(state=State.UNKNOWN, headline=words)
-    if state is not State.AGREE or summary.quorums:
+    if state is not State.AGREE or summary.quorums or summary.refused:
         worst = worst_state(filter(None, map(quorum_state, summary.quorums)))
         first = next((one for one in summary.quorums if quorum_state(one) is worst), None)
         answer = diff_answer(
@@ -69,6 +69,7 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
             paths=[one.path for one in summary.inputs],
             findings=summary.findings,
             among=compared,
+            refused=summary.refused,
             quorum=first,
         )
         for other in summary.quorums:
