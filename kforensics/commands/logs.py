@@ -73,7 +73,7 @@ class LogsView:
     @property
     def graver(self) -> tuple[LineKind, ...]:
         """The kinds that are not harmless."""
-        return tuple(one for one in self.kinds if one.section.weight is not Weight.HARMLESS)
+        return tuple(one for one in self.kinds if one.weight is not Weight.HARMLESS)
 
 
 def run(request: Ask) -> Result[LogsView]:
@@ -189,8 +189,8 @@ def _answer(view: LogsView) -> Answer:
         all_of = f"{'The' if known == 1 else 'All'} {counted(known, 'known line')} of {files}"
         when = f" (of {period})" if (period := _period(view)) else ""
         return Answer(state=State.HARMLESS, headline=f"{all_of} {form(known, 'is', 'are')} harmless{when}.")
-    worst = [one for one in graver if one.section.weight is graver[0].section.weight]
-    state = State.CAUSES if view.failures else _STATES[worst[0].section.weight]
+    worst = [one for one in graver if one.weight is graver[0].weight]
+    state = State.CAUSES if view.failures else _STATES[worst[0].weight]
     first = f"{failure_words(view.failures)} " if view.failures else ""
     period = _period(view)
     headline = f"{first}{counted(known, 'known line').capitalize()} of {files} {form(known, 'names', 'name')} {_kinds_named(worst)}."
@@ -205,7 +205,7 @@ def _answer(view: LogsView) -> Answer:
 def beside_failures(view: LogsView) -> str:
     """Return the sentence on the gravest lines; beside failed starts, ends and disks on other causes alone. Empty where there are none."""
     graver = [one for one in view.graver if not view.failures or _is_apart(one)]
-    worst = [one for one in graver if one.section.weight is graver[0].section.weight]
+    worst = [one for one in graver if one.weight is graver[0].weight]
     worst = [one for one in worst if "told" not in one.section.flags] or worst
     if worst:
         return f"Log lines name {_kinds_named(worst)}."
@@ -213,12 +213,12 @@ def beside_failures(view: LogsView) -> str:
 
 
 def _is_apart(kind: LineKind) -> bool:
-    return kind.section.weight is Weight.CAUSE and kind.section.kind not in OF_FAILURES
+    return kind.weight is Weight.CAUSE and kind.section.kind not in OF_FAILURES
 
 
 def _kinds_named(kinds: Sequence[LineKind]) -> str:
     """Return kinds of one weight: `a cause: registration refused (2 lines)`."""
-    weight = kinds[0].section.weight.value
+    weight = kinds[0].weight.value
     named = listed([_named(one) for one in kinds], most=_MOST_KINDS)
     return f"{form(len(kinds), 'a ' + weight, weight + 's')}: {named}"
 

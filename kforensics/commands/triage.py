@@ -97,7 +97,7 @@ def run(ask: Ask) -> Result[Triage]:
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
-    lines = told_causes(cluster_of(case).log_files)
+    lines = told_causes(cluster_of(case).log_files, cluster_of(case).events)
     if not _has_replicas(case) and cluster_of(case).log_files:
         from kforensics.commands import logs  # noqa: PLC0415 - where nothing else is there
 

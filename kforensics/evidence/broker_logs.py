@@ -324,12 +324,12 @@ def silence_of(file: LogFile) -> Problem | None:
 
 def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool) -> "_Reading":
     from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
-    from kforensics.formats.log_lines.table import harmless_kinds, told_kinds  # noqa: PLC0415 - as above
+    from kforensics.formats.log_lines.table import ended_kinds, harmless_kinds, told_kinds  # noqa: PLC0415 - as above
     from kforensics.formats.log_lines.unwrap import encoding_of, layout_of, one_object_a_line  # noqa: PLC0415 - as above
 
     reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
-    told = frozenset[LogEventKind]() if keeps_told else told_kinds()
-    counted_only = harmless_kinds() if keeps_told and is_all else told
+    told = frozenset[LogEventKind]() if keeps_told else told_kinds() - ended_kinds()
+    counted_only = harmless_kinds() - ended_kinds() if keeps_told and is_all else told
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns
         layout = layout_of(part.head, changed_ms=file.mtime_ns // 1_000_000)

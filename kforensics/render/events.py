@@ -312,7 +312,7 @@ def to_do(kind: LineKind, now: Sequence[str]) -> Sequence[str]:
 
 def kind_words(kind: LineKind) -> str:
     """Return what the lines of a kind are, how many, whose and of what, in one line: `Registration refused (cause, 2 lines, node 3)`."""
-    parts = [kind.section.weight.value, counted(kind.lines, "line")]
+    parts = [kind.weight.value, counted(kind.lines, "line")]
     if kind.nodes:
         nodes = listed(list(map(str, sorted(kind.nodes))), most=_MOST_NODES)
         parts.append(f"{form(len(kind.nodes), 'node', 'nodes')} {nodes}")

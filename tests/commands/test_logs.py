@@ -75,6 +75,36 @@ def test_a_document_counts_lines_by_kind_and_file(tmp_path, capsys):
     assert document["events"][0]["detail"]["directory"] == "/d"
 
 
+REFUSED = "[2025-01-01 12:00:0{second},000] INFO [BrokerLifecycleManager id={node}] Unable to register broker {node} because the controller returned error DUPLICATE_BROKER_REGISTRATION (kafka.server.BrokerLifecycleManager)\n"
+REGISTERED = "[2025-01-01 12:00:05,000] INFO [BrokerLifecycleManager id={node}] Successfully registered broker {node} with broker epoch 7 (kafka.server.BrokerLifecycleManager)\n"
+FAILED = "[2025-01-01 12:00:0{second},000] WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Partition orders-{number} marked as failed (kafka.server.ReplicaFetcherThread)\n"
+FOLLOWS = "[2025-01-01 12:00:05,000] INFO [Broker id=1] Follower orders-0 starts at leader epoch 4 from offset 9 with partition epoch 4 and high watermark 9. Current leader is 2. Previous leader epoch was 3. (state.change.logger)\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_over"),
+    [
+        (REFUSED.format(second=1, node=1) + REGISTERED.format(node=1), True),
+        (REFUSED.format(second=1, node=1) + REGISTERED.format(node=1) + REFUSED.format(second=9, node=1), False),
+        (REFUSED.format(second=1, node=1) + REGISTERED.format(node=2), False),
+        (FAILED.format(second=1, number=0) + FOLLOWS, True),
+        (FAILED.format(second=1, number=0) + FAILED.format(second=2, number=1) + FOLLOWS, False),
+        (FAILED.format(second=1, number=0) + FOLLOWS + FAILED.format(second=9, number=0), False),
+    ],
+)
+@pytest.mark.parametrize("command", ["logs", "triage"])
+def test_a_cause_of_which_later_lines_show_that_it_is_over_is_a_symptom(command, lines, is_over, tmp_path, capsys):
+    (tmp_path / "server.log").write_text(lines)
+    code = run([command, str(tmp_path), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+    (kind,) = [one for one in document["kinds"] if one["kind"] in {"registration-refused", "partition-failed"}]
+
+    assert kind["weight"] == ("symptom" if is_over else "cause")
+    assert kind["meaning"].endswith("It was over before the logs end.") == is_over
+    assert bool(kind["advice"]) == (not is_over)
+    assert command == "triage" or code == (0 if is_over else 1)
+
+
 def test_where_no_line_is_known_the_answer_is_unknown(tmp_path, capsys):
     (tmp_path / "server.log").write_text("2024-05-01 12:00:00 INFO tomcat started\n")
 

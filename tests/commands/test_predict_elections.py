@@ -76,11 +76,11 @@ def test_a_log_that_ends_below_what_its_files_say_speaks_for_a_machine_that_went
 
 def test_a_loss_by_a_leader_that_came_back_has_its_condition(quorums, say):
     after = quorums("voter-restored") / "after"
-    (said,) = [one for one in say("explain", after)["answer"]["unknown"] if "only if its machine went down" in one]
+    (said,) = [one for one in say("explain", after)["answer"]["unknown"] if "Only a machine that went down" in one]
 
     assert "Evidence against it: none of its 2 logs ends below a high watermark that it wrote down." in said
     assert said.endswith(
-        "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and nothing was lost."
+        "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and the same disk: nothing was lost."
     )
 
 
@@ -93,7 +93,7 @@ def test_a_machine_that_lost_power_is_told_by_what_its_recovery_found(incident, 
     assert answer["headline"].startswith(
         "At least 2 offsets of readings (2 partitions) were truncated, whose records were possibly"
     )
-    (one,) = [one for one in answer["unknown"] if "only if its machine went down" in one]
+    (one,) = [one for one in answer["unknown"] if "Only a machine that went down" in one]
     assert "Evidence for it: its recovery found damaged records or zeros in readings-2" in one
     # Who compares the same replicas says it too.
     assert say("diff", *given)["answer"]["headline"].startswith(answer["headline"].partition(". ")[0])

@@ -405,8 +405,8 @@ def outage_words(outage: Outage, partitions: str, *, logs: int, short: int, lost
     broker = outage.broker_id
     after = f" after its start at {utc_words(outage.start_ms)}" if isinstance(outage.start_ms, int) else ""
     words = [
-        f"Whether broker {broker} had lost records when it led again{after} ({partitions}): only if its machine went down (power, kernel).",
-        "What a killed process has written stays in the page cache.",
+        f"Whether broker {broker} had lost records when it led again{after} ({partitions}).",
+        "Only a machine that went down (power, kernel), or a disk that was exchanged or put back, takes any: what a killed process has written stays in the page cache.",
     ]
     signs = {took: [one.words for one in outage.signs if one.took is took] for took in Took}
     if lost:
@@ -422,10 +422,10 @@ def outage_words(outage: Outage, partitions: str, *, logs: int, short: int, lost
     words += [f"Evidence against it: {one}." for one in signs[Took.PROCESS]]
     if outage.was_booted:
         words.append(
-            "How the machine went down settles it (`journalctl -b -1 -e`): shut down in order after the kill, it had written everything to its disk, and nothing was lost."
+            "How the machine went down settles it (`journalctl -b -1 -e`): shut down in order after the kill, it had written everything to its disk, and lost nothing there."
         )
     elif outage.proven is None:
         words.append(
-            "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and nothing was lost."
+            "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and the same disk: nothing was lost."
         )
     return " ".join(words)

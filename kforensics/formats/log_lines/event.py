@@ -128,6 +128,7 @@ class LogEventKind(StrEnum):
     PARTITIONS_OFFLINE = "partitions-offline"
     TASK_FAILED = "task-failed"
     DISK_CAUSE = "disk-cause"
+    REGISTERED = "registered"
     REGISTRATION = "registration"
     CONTROLLER_OVERLOADED = "controller-overloaded"
     CONTROLLER_STEP = "controller-step"
@@ -277,6 +278,8 @@ class Section(NamedTuple):
     flags: frozenset[str]
     """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
     advice: str = ""
+    ended_by: frozenset[LogEventKind] = frozenset()
+    """The kinds of later lines that show it to be over, of the same node and partition."""
 
     @property
     def words(self) -> str:

@@ -144,6 +144,8 @@ def rows() -> tuple[Row, ...]:
             section = Section(LogEventKind(kind), Weight(weight), "", frozenset(flags))
         elif line.startswith("= ") and section is not None:
             section = section._replace(meaning=line[2:])
+        elif line.startswith("> ") and section is not None:
+            section = section._replace(ended_by=frozenset(map(LogEventKind, line[2:].split())))
         elif line.startswith("! ") and section is not None and found and found[-1].section == section:
             found[-1] = found[-1]._replace(advice=line[2:])
         elif line.startswith("! ") and section is not None:
@@ -179,6 +181,12 @@ def advice_of(fields: Mapping[str, FieldValue], row: int) -> str:
 def told_kinds() -> frozenset[LogEventKind]:
     """Return the kinds of lines on which no conclusion rests."""
     return frozenset(row.section.kind for row in rows() if row.section.flags & {"told", "bulk"})
+
+
+@cache
+def ended_kinds() -> frozenset[LogEventKind]:
+    """Return the kinds of lines of which others show that they are over, and those of these."""
+    return frozenset(kind for one in sections() if one.ended_by for kind in (one.kind, *one.ended_by))
 
 
 @cache

@@ -1,5 +1,6 @@
 """The lines of broker logs by their kind: how many, of which nodes and partitions, and what to do about them."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import Section, Weight
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
 
 _WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)
 
@@ -28,6 +30,19 @@ class LineKind:
     advice: tuple[str, ...] = ()
     """What to do about it, each once."""
     example: Citation | None = None
+    is_over: bool = False
+    """Whether later lines show of each that it went on."""
+
+    @property
+    def weight(self) -> Weight:
+        """Return what they are worth: a cause that is over is a symptom."""
+        is_less = self.is_over and self.section.weight is Weight.CAUSE
+        return Weight.SYMPTOM if is_less else self.section.weight
+
+    @property
+    def meaning(self) -> str:
+        """Return what such a line means, and whether it is over."""
+        return f"{self.section.meaning} It was over before the logs end." if self.is_over else self.section.meaning
 
 
 def last_ms_of(item: LoggedEvent) -> int:
@@ -49,24 +64,60 @@ def line_kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
     }
     for item in events:
         by_row[item.event.row].append(item)
-    return tuple(sorted((_line_kind(section, items) for section, items in found.items()), key=_rank))
+    over = _over(events)
+    kinds = [_line_kind(section, items, is_over=section in over) for section, items in found.items()]
+    return tuple(sorted(kinds, key=_rank))
 
 
-def told_causes(files: Iterable[LogFile]) -> tuple[LineKind, ...]:
-    """Return the causes in lines on which no conclusion rests, of which the counts alone are kept; without what stands below other lines."""
+def _over(events: Iterable[LoggedEvent]) -> frozenset[Section]:
+    """Return the sections of whose lines each is over: a later line of the node, and of the partition, shows it."""
+    from kforensics.formats.log_lines.table import rows, sections  # noqa: PLC0415 - as above
+
+    standing = {one: dict[tuple[int | str, TopicPartition | Absent], float]() for one in sections() if one.ended_by}
+    by_row = [
+        (standing.get(row.section), [left for one, left in standing.items() if row.section.kind in one.ended_by])
+        for row in rows()
+    ]
+    for item in events:
+        begun, ended = by_row[item.event.row]
+        if begun is None and not ended:
+            continue
+        event, time_ms = item.event, item.time_ms
+        partition, is_timed = event.topic_partition, isinstance(time_ms, int)
+        node = item.node_id if isinstance(item.node_id, int) else item.file.path
+        for left in ended:
+            for key in [
+                key for key in left if key[0] == node and (isinstance(partition, Absent) or key[1] == partition)
+            ]:
+                if left[key] <= (time_ms if isinstance(time_ms, int) else 0):
+                    del left[key]
+        if begun is not None:
+            # One event stands for lines on both sides of others.
+            begun[node, partition] = 0 if not event.repeats else last_ms_of(item) if is_timed else math.inf
+    return frozenset(one for one, left in standing.items() if not left)
+
+
+def told_causes(files: Iterable[LogFile], events: Iterable[LoggedEvent]) -> tuple[LineKind, ...]:
+    """Return the causes in lines on which no conclusion rests, of which the counts alone are kept; without what stands below other lines, and what is over."""
     from kforensics.formats.log_lines.table import rows  # noqa: PLC0415 - as above
 
     found: dict[Section, LineKind] = {}
+    over = _over(events)
     for number, lines in sorted(sum((Counter(file.counts) for file in files), Counter[int]()).items()):
         section, advice = rows()[number].section, rows()[number].advice
-        if section.weight is Weight.CAUSE and "told" in section.flags and "exception" not in section.flags:
+        if (
+            section.weight is Weight.CAUSE
+            and "told" in section.flags
+            and "exception" not in section.flags
+            and section not in over
+        ):
             kind = found.setdefault(section, LineKind(section=section))
             kind.lines += lines
             kind.advice = tuple(dict.fromkeys((*kind.advice, *filter(None, [advice]))))
     return tuple(sorted(found.values(), key=_rank))
 
 
-def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
+def _line_kind(section: Section, items: Sequence[LoggedEvent], *, is_over: bool) -> LineKind:
     from kforensics.formats.log_lines.table import advice_of  # noqa: PLC0415 - as above
 
     repeated = [item for item in items if item.event.repeats]
@@ -87,11 +138,14 @@ def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
         nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
         partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
         causes=causes,
-        advice=tuple(filter(None, dict.fromkeys(advice_of(one.fields, one.row) for one in advised.values()))),
+        advice=()
+        if is_over
+        else tuple(filter(None, dict.fromkeys(advice_of(one.fields, one.row) for one in advised.values()))),
         example=items[0].citation,
+        is_over=is_over,
     )
 
 
 def _rank(kind: LineKind) -> tuple[int, bool, int]:
     """Rank what conclusions rest on before what only accompanies it: connections fail whenever a broker stops."""
-    return _WORST_FIRST.index(kind.section.weight), "told" in kind.section.flags, -kind.lines
+    return _WORST_FIRST.index(kind.weight), "told" in kind.section.flags, -kind.lines

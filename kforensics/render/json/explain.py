@@ -276,11 +276,11 @@ def _nodes(one: LineKind) -> list[int]:
     return sorted(one.nodes)
 
 
-KIND = {"kind": "section.kind", "weight": "section.weight"}
 KINDS = Each(
     {
-        **KIND,
-        "meaning": ("section.meaning", "What such a line means."),
+        "kind": "section.kind",
+        "weight": ("", "A cause that is over is a symptom."),
+        "meaning": ("", "What such a line means, and whether it is over."),
         "lines": "",
         "first_ms": ("", "In UTC."),
         "last_ms": ("", "In UTC."),

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.table import Message, advice_of
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.render.json.explain import KIND, KINDS
+from kforensics.render.json.explain import KINDS
 from kforensics.render.json.shape import Document, Each, Field
 from kforensics.units import TopicPartition
 
@@ -114,7 +114,8 @@ LOGS = Document(
             "What is not harmless, in order of time: lines of one kind by one node that follow each other.",
             Each(
                 {
-                    **KIND,
+                    "kind": "section.kind",
+                    "weight": "section.weight",
                     "time_ms": "first.time_ms",
                     "until_ms": ("", "The time of the last one."),
                     "lines": "",

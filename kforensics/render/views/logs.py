@@ -50,10 +50,10 @@ def _line(body: LogsView) -> Iterator[Block]:
 
 def _kinds(body: LogsView, now: Sequence[str], view: View) -> Iterator[Block]:
     for kind in body.kinds:
-        if kind.section.weight is not Weight.HARMLESS:
+        if kind.weight is not Weight.HARMLESS:
             yield GAP
             yield from _kind(kind, now)
-    harmless = [one for one in body.kinds if one.section.weight is Weight.HARMLESS]
+    harmless = [one for one in body.kinds if one.weight is Weight.HARMLESS]
     if not harmless:
         return
     yield GAP
@@ -67,9 +67,9 @@ def _kinds(body: LogsView, now: Sequence[str], view: View) -> Iterator[Block]:
 
 
 def _kind(kind: LineKind, now: Sequence[str]) -> Iterator[Block]:
-    mark = f"{kind.section.weight.value}, {counted(kind.lines, 'line')}"
+    mark = f"{kind.weight.value}, {counted(kind.lines, 'line')}"
     yield Section(title=kind_title(kind), aside=mark, level=3)
-    yield Prose(kind.section.meaning, depth=1)
+    yield Prose(kind.meaning, depth=1)
     if kind.causes:
         yield Fact("because", listed([one for one, _ in kind.causes.most_common()], most=2))
     if steps := to_do(kind, now):

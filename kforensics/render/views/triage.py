@@ -154,7 +154,7 @@ def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View, room: int)
     """Yield what lines of logs mean, as far as a screen has room for it beside what happened."""
     if not kinds or room < 1:
         return
-    meanings = [" ".join((f"{kind_words(one)}. {one.section.meaning}", *to_do(one, now))) for one in kinds]
+    meanings = [" ".join((f"{kind_words(one)}. {one.meaning}", *to_do(one, now))) for one in kinds]
     shown = meanings if view.verbose or view.page else meanings[:MOST_EVENTS]
     while shown and not (view.verbose or view.page) and _height(shown, view.width - 4) + 1 + _FRAME > room:
         shown = shown[:-1]
