@@ -4,7 +4,7 @@ A fact is a function of a case, and of a subject where it has one, that calls lo
 The case has no methods for them, it remembers what they gave.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -13,7 +13,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import is_wanted
 from kforensics.evidence.discovery.inputs import Inputs, ServerSettings, put_aside
-from kforensics.evidence.discovery.partition_dirs import Places, find_places
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
 
@@ -146,12 +146,24 @@ def recorded_copies(case: Case) -> "Replayed | None":
     every = ((tp, place) for tp, group in _places(case).by_partition.items() for place in group)
     now = ((tp, place) for tp, place in every if place.is_live and place.state.input not in case.ranks)
     recorded = [place for tp, place in now if tp.topic == REMOTE_LOG_TOPIC]
-    if not recorded:
-        return None
+    return copies_on_record(recorded, _places(case).lost) if recorded else None
+
+
+def copies_on_record(places: Iterable[PartitionPlace], lost: Iterable[LostDirectory]) -> "Replayed":
+    """Return every copy on record in the directories of `__remote_log_metadata`, which others may lack."""
     from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
 
-    lost = ((one.topic_partition, one.value.value) for one in _places(case).lost)
-    return replayed(recorded, {tp.partition: end for tp, end in lost if tp.topic == REMOTE_LOG_TOPIC})
+    ends = ((one.topic_partition, one.value.value) for one in lost)
+    return replayed(places, {tp.partition: end for tp, end in ends if tp.topic == REMOTE_LOG_TOPIC})
+
+
+def remote_starts_in(found: "Replayed") -> dict[TopicPartition, tuple[tuple[str, int], ...]]:
+    """Return where the finished copies of each partition begin, by topic id."""
+    out = {}
+    for partition, by_id in found.segments.items():
+        finished = ((one, copy) for one, copies in by_id.items() for copy in reversed(copies) if copy.is_finished)
+        out[partition] = tuple({one: copy.offsets.first for one, copy in finished}.items())
+    return out
 
 
 @fact
@@ -161,10 +173,9 @@ def places_of(case: Case) -> Places:
     if found is None:
         return places
     by_partition = dict(places.by_partition)
-    for partition in found.segments.keys() & by_partition.keys():
-        finished = ((one, copy) for one, copies in found.segments[partition].items() for copy in reversed(copies))
-        starts = tuple({one: copy.offsets.first for one, copy in finished if copy.is_finished}.items())
-        by_partition[partition] = tuple(one._replace(remote_starts=starts) for one in by_partition[partition])
+    for partition, starts in remote_starts_in(found).items():
+        if partition in by_partition:
+            by_partition[partition] = tuple(one._replace(remote_starts=starts) for one in by_partition[partition])
     return places._replace(by_partition=by_partition)
 
 

@@ -43,6 +43,8 @@ class ClusterKnowledge(Knowledge):
     racks: Mapping[int, str] = field(default_factory=dict)
     assignments: Assignments = field(default_factory=dict)
     """The brokers that each partition is assigned to, by the inventory."""
+    remote_starts: Mapping[TopicPartition, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    """Where the copies of each partition in remote storage begin, by topic id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class SplitKnowledge:
             )
         if self._logs is not None:
             facts = _without_partitions(replace(self._logs, metadata=facts, named=self._logs.named_brokers()))
-        return packed(replace(known, facts=facts, given=given, assignments={}))
+        return packed(replace(known, facts=facts, given=given, assignments={}, remote_starts={}))
 
     def own(self, partition: TopicPartition) -> str:
         """Return what is about one partition."""
@@ -120,6 +122,7 @@ class SplitKnowledge:
             "named": {broker: one.named[partition] for broker, one in known.given.items() if partition in one.named},
             "other_case": tuple(broker for broker, one in known.given.items() if partition in one.other_case),
             "assigned": known.assignments.get(partition, ()),
+            "remote": known.remote_starts.get(partition, ()),
             "commits": self._commits.get(partition, ()),
             "metadata": {} if self._history is None else self._recorded(self._history, partition),
             "logs": {} if self._logs is None else self._logged(self._logs, partition),
@@ -216,12 +219,13 @@ class JoinedKnowledge:
             given[broker] = replace(given[broker], named={partition: value})
         for broker in found.get("other_case", ()):
             given[broker] = replace(given[broker], other_case=frozenset({partition}))
-        assigned = found.get("assigned", ())
+        assigned, remote = found.get("assigned", ()), found.get("remote", ())
         return replace(
             self._shared,
             facts=_facts(self._shared.facts, found, partition),
             given=given,
             assignments={partition: assigned} if assigned else {},
+            remote_starts={partition: remote} if remote else {},
         )
 
 

@@ -15,7 +15,13 @@ from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionP
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.plain import to_plain
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica, left_out
+from kforensics.evidence.replica.collect import (
+    as_captured,
+    changes_since,
+    collect_replica,
+    left_out,
+    with_remote_start,
+)
 from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import weighed
@@ -225,8 +231,10 @@ class JudgedRows:
         """Judge a partition by its replicas."""
         cluster = key[0]
         asked = self._context.options
-        replicas_of = knowledge.assignments.get(TopicPartition(*key[1:]), asked.replicas)
-        ask = replace(asked, depth=depth, replicas=replicas_of)
+        partition = TopicPartition(*key[1:])
+        ask = replace(asked, depth=depth, replicas=knowledge.assignments.get(partition, asked.replicas))
+        if starts := knowledge.remote_starts.get(partition):
+            replicas = [(row, with_remote_start(replica, starts)) for row, replica in replicas]
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, knowledge=knowledge, ask=ask
         )

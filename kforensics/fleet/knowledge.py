@@ -14,7 +14,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.cluster import Cluster, cluster_of, commits_by_partition, gather_cluster, given_brokers
 from kforensics.case.comparison import known_partitions
 from kforensics.case.disks import refused_ids, stuck_and_doubled, topics_by_id
-from kforensics.case.model import Case, places_of, tell
+from kforensics.case.model import Case, copies_on_record, places_of, remote_starts_in, tell
 from kforensics.commands.predicting.refusals import refused_starts
 from kforensics.damage import Absent, Span
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
@@ -45,7 +45,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.observed.logged_events import of_kinds
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import SETTLED_NS, Found, FoundFile, Listings, PackedNames, join, walk_partition
-from kforensics.units import OFFSETS_TOPIC, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, TopicPartition
 
 MOST_METADATA_LOGS = 16
 """Copies of the metadata log that are read for a cluster, those that reach furthest; every broker of a large one has its own."""
@@ -237,6 +237,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
                 history=history,
             ),
             assignments=stated,
+            remote_starts=_remote_starts(fleet, listed, lost),
         ),
         commits_by_partition(highest_commits(_commits_of(fleet, listed))),
     )
@@ -251,6 +252,17 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
         quorum=None if gathered.quorum is None else replace(gathered.quorum, state=cast("Any", None)),
         findings=_of_disks(fleet, found, gathered, listed),
     )
+
+
+def _remote_starts(
+    fleet: Fleet, listed: Sequence[tuple[LogDirTask, LogDirTotals]], lost: Iterable[LostDirectory]
+) -> dict[TopicPartition, tuple[tuple[str, int], ...]]:
+    places = []
+    for task, _ in listed:
+        rows = fleet.listing(task.number)
+        rows = rows.filter(pc.and_(pc.equal(rows["topic"], REMOTE_LOG_TOPIC), pc.equal(rows["state"], "live")))
+        places += [place_of(task, row) for row in rows.to_pylist()]
+    return remote_starts_in(copies_on_record(places, lost)) if places else {}
 
 
 def _of_disks(

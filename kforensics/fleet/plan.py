@@ -28,6 +28,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     packed_line,
 )
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.collect import placed_segments
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.rows import problem_row
 from kforensics.fleet.schemas import OF_VERDICTS
@@ -239,6 +240,7 @@ class LogDirLister:
         row: Row = {}
         below = ""
         sequence = -1
+        placed = self._placed()
         for item in self._found:
             if current is not None and isinstance(item, FoundFile) and item.path.startswith(below):
                 digests[current.path].update(file_fingerprint(item))
@@ -260,7 +262,7 @@ class LogDirLister:
                 case FoundFile() if (
                     current is not None
                     and item.name.kind is FileKind.SEGMENT
-                    and item.name.suffix in {FileSuffix.NONE, FileSuffix.DELETED}
+                    and (item.name.suffix in {FileSuffix.NONE, FileSuffix.DELETED} or item.path in placed)
                     and item.path.rpartition("/")[0] == current.path
                 ):
                     rows.append(self._segment(item, current, sequence))
@@ -268,6 +270,17 @@ class LogDirLister:
         for path, row in directories.items():
             row["fingerprint"] = digests[path].hexdigest()
         return rows
+
+    def _placed(self) -> set[str]:
+        """Return the segments that the next start puts in place."""
+        files: dict[str, list[FoundFile]] = {}
+        swaps = set()
+        for item in self._found:
+            if isinstance(item, FoundFile) and item.name.kind is FileKind.SEGMENT:
+                folder = item.path.rpartition("/")[0]
+                files.setdefault(folder, []).append(item)
+                swaps |= {folder} if item.name.suffix is FileSuffix.SWAP else set()
+        return {one.path for folder in swaps for one in placed_segments(files[folder])}
 
     def _facts_of(self, row: Row, state: LogDirState) -> bytes:
         """Return what a replica is judged by beyond its files: the lines about it, its place, and whose it is."""

@@ -1,5 +1,6 @@
 """What `diff` says of a cluster as a whole, an audit says too: of its metadata quorum, of log directories side by side, and of copies that left out logs."""
 
+import json
 import os
 import shutil
 
@@ -12,6 +13,7 @@ from kforensics.findings.rules.directories import FUTURE_BELOW_START, IN_TWO_LOG
 from kforensics.findings.rules.fleet import QUORUM
 from kforensics.findings.rules.inputs import REFUSED_START
 from kforensics.fleet.summary import summarise
+from kforensics.units import Depth
 from tests.audits import broken, compared, differences
 from tests.builders.coordinators import batch, write_log
 from tests.builders.directories import log_dir, two_log_dirs
@@ -126,6 +128,38 @@ def test_a_broker_that_does_not_start_is_told_as_in_a_comparison_each_night(audi
         assert {*expected.answer.now} <= {*answer.now}
         told.append(REFUSED_START.code in summarise(tables, most=0).findings_by_code)
     assert [False, True, True, False, False] == told
+
+
+@pytest.mark.parametrize("depth", list(Depth))
+def test_a_segment_that_the_next_start_puts_in_place_is_read_as_in_a_comparison(audit_here, tmp_path, depth):
+    cluster, options = tmp_path / "cluster", Ask(depth=depth)
+    shutil.copytree(FIXTURES / "unclean-election", cluster)
+    segment = cluster / "broker-1" / "orders-0" / f"{0:020}.log"
+    segment.rename(segment.with_suffix(".log.swap"))
+    expected = compared(cluster, options=options)
+
+    assert State.AT_RISK is expected.answer.state
+    assert [] == list(differences(expected, audit_here(cluster, options=options)))
+
+
+@pytest.mark.parametrize("depth", list(Depth))
+def test_a_log_begins_where_its_copies_in_remote_storage_do(coordinators, audit_here, tmp_path, depth):
+    cluster, options = tmp_path / "cluster", Ask(depth=depth)
+    shutil.copytree(coordinators("tiers-3.9") / "snapshots" / "30-copied-again", cluster)
+    (epochs,) = cluster.rglob("archive-0/leader-epoch-checkpoint")
+    epochs.unlink()
+    expected = compared(cluster, options=options)
+
+    tables = audit_here(cluster, options=options)
+
+    assert [] == list(differences(expected, tables))
+    (begins,) = [
+        one["log_start_offset"]
+        for row in tables.rows("partitions")
+        if row["topic"] == "archive"
+        for one in json.loads(row["report"])["replicas"]
+    ]
+    assert 0 == begins
 
 
 @pytest.mark.slow

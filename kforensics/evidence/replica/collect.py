@@ -1,6 +1,6 @@
 """The way from files to `Replica`: the only place where bytes and formats meet, and where a span gets its file."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -212,7 +212,7 @@ def stitch_replica(
     has_records: bool = True,
 ) -> Replica:
     """Return a partition directory together with its segments, each in the order of their base offsets."""
-    segments = _by_base(segments)
+    segments = _without_replaced(_by_base(segments))
     return replace(
         directory,
         segments=segments,
@@ -244,7 +244,7 @@ def _replica(place: PartitionPlace, files: Sequence[FoundFile], own: _OwnFiles) 
         if f.name.kind is FileKind.PRODUCER_SNAPSHOT and not f.name.is_transient and isinstance(f.name.base_offset, int)
     )
     orphans = orphan_indexes([(f.name, f.path) for f in files]) | _lost_start(place, own, files)
-    return _replica_of(
+    found = _replica_of(
         place,
         topic_id=own.topic_id,
         epochs=own.epochs,
@@ -254,10 +254,20 @@ def _replica(place: PartitionPlace, files: Sequence[FoundFile], own: _OwnFiles) 
         damage=own.damage,
         has_records=True,
     )
+    return with_remote_start(found, place.remote_starts)
+
+
+def with_remote_start(replica: Replica, remote_starts: Sequence[tuple[str, int]]) -> Replica:
+    """Return the replica with where its copies in remote storage begin, of those that are known by topic id: there its log begins, too."""
+    start = next((start for one, start in remote_starts if one == replica.topic_id), None)
+    if start is None:
+        return replica
+    orphans = tuple(one for one in replica.orphan_indexes if not one[1].endswith(EPOCHS_FILE))
+    return replace(replica, remote_start=start, orphan_indexes=orphans)
 
 
 def _captured_replica(place: PartitionPlace, captured: "CapturedDirectory") -> Replica:
-    return _replica_of(
+    found = _replica_of(
         place,
         topic_id=captured.topic_id,
         epochs=captured.epochs,
@@ -265,6 +275,7 @@ def _captured_replica(place: PartitionPlace, captured: "CapturedDirectory") -> R
         producer_snapshots=captured.producer_snapshots,
         has_records=captured.has_records,
     )
+    return with_remote_start(found, place.remote_starts)
 
 
 def _replica_of(
@@ -300,7 +311,6 @@ def _replica_of(
         is_controller=state.is_controller,
         producer_snapshots=producer_snapshots,
         orphan_indexes=orphan_indexes,
-        remote_start=next((start for one, start in place.remote_starts if one == topic_id), Absent.UNKNOWN),
         damage=damage,
         has_records=has_records,
     )
@@ -312,13 +322,23 @@ def _lost_start(place: PartitionPlace, own: _OwnFiles, files: Sequence[FoundFile
     is_settled = state.clean_shutdown and begins_with_first_segment(state, partition)
     if isinstance(own.epochs, Absent) or not is_settled or partition.topic in METADATA_TOPICS:
         return {}
-    if any(one == own.topic_id for one, _ in place.remote_starts):
-        return {}
     return lost_start(own.epochs, [file.name for file in files], f"{place.path}/{EPOCHS_FILE}")
 
 
 def _by_base(segments: Sequence[Segment]) -> tuple[Segment, ...]:
     return tuple(sorted(segments, key=lambda one: (one.base_offset, one.path)))
+
+
+def _without_replaced(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Return the segments in use without those that the next start replaces by what a cleaning wrote."""
+    out, replaced_to = [], -1
+    for segment in segments:
+        is_placed = segment.path.endswith(FileSuffix.SWAP.value)
+        if is_placed and isinstance(segment.last_offset, int):
+            replaced_to = segment.last_offset
+        if is_placed or segment.base_offset > replaced_to:
+            out.append(segment)
+    return tuple(out)
 
 
 def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
@@ -392,11 +412,16 @@ def _in_order(files: Sequence[FoundFile], suffix: FileSuffix) -> list[FoundFile]
     """Return the segments of a suffix; those in use as the next start has them, which puts what a cleaning wrote in place of what is gone."""
     wanted = [f for f in files if f.name.kind is FileKind.SEGMENT and f.name.suffix is suffix]
     if suffix in {FileSuffix.NONE, FileSuffix.SWAP}:
-        bases = {f.name.base_offset for f in files if f.name.kind is FileKind.SEGMENT and not f.name.is_transient}
-        taken = {path for path, is_taken in left_by_cleaning(files) if is_taken}
-        placed = [f for f in files if f.path in taken and f.name.base_offset not in bases]
+        placed = placed_segments(files)
         wanted = [*wanted, *placed] if suffix is FileSuffix.NONE else [f for f in wanted if f not in placed]
     return sorted(wanted, key=lambda f: (f.name.base_offset, f.path))
+
+
+def placed_segments(files: Collection[FoundFile]) -> list[FoundFile]:
+    """Return what a cleaning wrote in a partition directory and the next start puts in place of what is gone."""
+    taken = {path for path, is_taken in left_by_cleaning(files) if is_taken}
+    bases = {f.name.base_offset for f in files if f.name.kind is FileKind.SEGMENT and not f.name.is_transient}
+    return [f for f in files if f.path in taken and f.name.base_offset not in bases]
 
 
 CHANGED_MEANWHILE = "it changed while it was read: what is said of it may not hold"
@@ -411,7 +436,7 @@ def _segments(
     scanned: Mapping[str, Segment],
     lacking: list[str] | None = None,
 ) -> tuple[Segment, ...]:
-    out, replaced_to = [], -1
+    out = []
     for found in _in_order(files, suffix):
         assert isinstance(found.name.base_offset, int)
         segment = scanned.get(found.path)
@@ -425,10 +450,6 @@ def _segments(
             lacking.append(found.path)
         if segment.changed and not found.name.is_transient:
             problems.append(Problem(input=place.state.input, path=found.path, message=CHANGED_MEANWHILE))
-        if found.name.suffix is FileSuffix.NONE and found.name.base_offset <= replaced_to:
-            continue
-        if found.name.suffix is FileSuffix.SWAP and suffix is FileSuffix.NONE and isinstance(segment.last_offset, int):
-            replaced_to = segment.last_offset
         out.append(segment)
     return tuple(out)
 
