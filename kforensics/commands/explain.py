@@ -25,7 +25,7 @@ from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.cleaning import unfinished_cleanings
 from kforensics.commands.explanation import Explanation
-from kforensics.commands.graver import by_ends_of, no_calmer, no_calmer_than_cleaners
+from kforensics.commands.graver import by_ends_of, no_calmer, no_calmer_than_cleaners, no_calmer_than_order
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -104,7 +104,7 @@ def run(
     result = explain(case, progress, beside=beside)
     concluded = Conclusion(answer=result.answer, findings=result.findings, problems=result.problems)
     concluded = no_calmer_than_cleaners(no_calmer("explain", concluded, case), case)
-    result = replace(result, answer=concluded.answer, findings=concluded.findings)
+    result = replace(result, answer=no_calmer_than_order(concluded.answer, case), findings=concluded.findings)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
@@ -180,7 +180,6 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             window=window,
             problems=problems,
             below=inputs.below_named(problems),
-            later=case.later,
             quorum=gathered.quorum,
             named_at=_named_at(incidents, gathered, inputs),
             beside=_beside(findings, incidents),

@@ -57,7 +57,18 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
 def no_calmer_in_cluster(command: str, found: Conclusion, case: Case, topics: Collection[str]) -> Conclusion:
     """Return the conclusion of a command about some topics, no calmer than their replicas and the metadata quorum."""
     found = no_calmer(command, found, case, topics)
-    return found if case.is_weighed else no_calmer_than_metadata(found, case.asking(topics=frozenset(topics)))
+    if case.is_weighed:
+        return found
+    found = no_calmer_than_metadata(found, case.asking(topics=frozenset(topics)))
+    return found._replace(answer=no_calmer_than_order(found.answer, case))
+
+
+def no_calmer_than_order(answer: Answer, case: Case) -> Answer:
+    """Return an answer of earlier copies, no calmer than what is now is sure to be the latest."""
+    if case.is_weighed or not case.later:
+        return answer
+    words = f"If {case.later[0]} is the earlier one, though its files are younger: {answer.headline}"
+    return replace(answer, state=no_calmer_than_open(answer.state), headline=words)
 
 
 def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:

@@ -10,7 +10,7 @@ from kforensics.case.model import Case
 from kforensics.case.opening import open_case
 from kforensics.case.processes import spread
 from kforensics.case.wanted import is_wanted
-from kforensics.commands.graver import no_calmer
+from kforensics.commands.graver import no_calmer, no_calmer_than_order
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
@@ -139,7 +139,7 @@ def run(request: Ask) -> Result[SalvageReport]:
         answer = no_calmer("salvage", Conclusion(answer=answer, problems=tuple(problems)), case).answer
     elif what is What.LOST and (quorum := cluster_of(case).quorum) is not None:
         answer = with_quorum(answer, quorum)
-    return _result(inputs, report, answer, problems)
+    return _result(inputs, report, no_calmer_than_order(answer, case), problems)
 
 
 def _folder_of(request: Ask) -> OutFolder:

@@ -13,6 +13,7 @@ from kforensics.case.opening import open_case
 from kforensics.case.processes import spread
 from kforensics.case.wanted import check_wanted
 from kforensics.commands.cited import CitedFile, hashed_file
+from kforensics.commands.graver import no_calmer_than_order
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.scan import Hit, ScannedReplica, SearchedFile, Taker, scanned_replica
@@ -139,6 +140,7 @@ def run(request: Ask) -> Result[TraceReport]:
         quorum = gathered.quorum
         if quorum is not None and (quorum.is_stuck or (quorum.forgotten and quorum.forgotten.is_of(topic))):
             answer = with_quorum(answer, quorum)
+        answer = no_calmer_than_order(answer, case)
     report = TraceReport(
         by=_by(request),
         topic=topic,

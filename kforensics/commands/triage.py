@@ -16,6 +16,7 @@ from kforensics.case.wanted import is_wanted
 from kforensics.commands import explain
 from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.explanation import Explanation
+from kforensics.commands.graver import no_calmer_than_order
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
@@ -109,6 +110,7 @@ def run(ask: Ask) -> Result[Triage]:
         asked = (*asked, Asked("logs", of_logs.answer))
         headline = f"{logs.beside_failures(of_logs.body)} {answer.headline}".strip()
         answer = replace(answer, headline=headline, now=tuple(dict.fromkeys((*of_logs.answer.now, *answer.now))))
+    answer = no_calmer_than_order(answer, replace(case, is_weighed=False))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 import re
 import shutil
 
@@ -9,11 +10,14 @@ import pytest
 
 from kforensics import explain, triage
 from kforensics.ask.model import Ask
+from kforensics.case.opening import open_case
 from kforensics.cli.app import run as run_line
+from kforensics.commands.graver import no_calmer_than_order
 from kforensics.commands.groups import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from kforensics.evidence.coordinators.transaction_log import ShareLog
+from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.messages.coordinators import GROUP_TABLES, SHARE_TABLES
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
@@ -721,6 +725,22 @@ def test_positions_of_an_earlier_copy_that_nothing_removed_are_lost(tmp_path, la
     if headline:
         assert headline in result.answer.headline
         assert len(lost) == len(result.findings)
+
+
+def test_an_earlier_copy_that_seems_to_be_the_later_one_is_said_first(tmp_path):
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", commits_of(EARLIER[0])))
+    before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
+    for at, directory in enumerate((now, before)):
+        for path in directory.rglob("*"):
+            os.utime(path, (NOW / 1000, NOW / 1000 + 60 * at))
+    opened = open_case(Ask(paths=(now,), before=(before,)))
+    calm = Answer(state=State.NO_SETBACK, headline="1 group.")
+
+    found, beside = groups(now, before=(before,)).answer, no_calmer_than_order(calm, opened)
+    for one, words in ((found, "MAILER HAS LOST ITS POSITION"), (beside, "1 group.")):
+        assert one.headline.startswith(f"If {before} is the earlier one, though its files are younger: {words}")
+    assert ("set-back", "unknown") == (found.state, beside.state)
+    assert calm == no_calmer_than_order(calm, open_case(Ask(paths=(before,), before=(now,))))
 
 
 @pytest.mark.parametrize(("days", "names_it", "is_lost"), [(0.5, False, True), (3, False, False), (0.5, True, False)])

@@ -49,8 +49,6 @@ class Scope:
     """The problems: what could not be read."""
     below: Collection[Problem] = ()
     """Those of places below the paths that were named: the headline names paths that can't be used by itself."""
-    later: Sequence[str] = ()
-    """Paths of earlier snapshots that are the later ones by the times of their files."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
     named_at: tuple[str, int] | None = None
@@ -113,8 +111,6 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     unread = _unread(asked)
     below = len(scope.below)
     headline = _headline(state, asked, by_state, scope)
-    if scope.later and state in {State.LOST, State.MAYBE_LOST}:
-        headline = f"If {scope.later[0]} is the earlier one, though its files are younger: {headline}"
     return Answer(
         state=state,
         headline=(f"{scope.failures} " if scope.failures else "")
