@@ -168,11 +168,17 @@ def remote_starts_in(found: "Replayed") -> dict[TopicPartition, tuple[tuple[str,
 
 @fact
 def places_of(case: Case) -> Places:
-    """Return the partition directories of the inputs, each with where its copies in remote storage begin."""
-    places, found = _places(case), recorded_copies(case)
+    """Return the partition directories of the inputs, each with where its copies in remote storage begin, where that is asked of any."""
+    places = _places(case)
+    by_partition = dict(places.by_partition)
+    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in by_partition):
+        return places
+    from kforensics.evidence.remote_copies import may_begin_there  # noqa: PLC0415 - few clusters have remote storage
+
+    is_asked = any(may_begin_there(one) for group in by_partition.values() for one in group)
+    found = recorded_copies(case) if is_asked else None
     if found is None:
         return places
-    by_partition = dict(places.by_partition)
     for partition, starts in remote_starts_in(found).items():
         if partition in by_partition:
             by_partition[partition] = tuple(one._replace(remote_starts=starts) for one in by_partition[partition])

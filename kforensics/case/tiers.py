@@ -64,7 +64,7 @@ def tiers_up_to(case: Case, read: Held) -> Iterator[Tiers]:
         if not held:
             continue
         starts = [one.value for _, place, _ in logs if isinstance(one := _start(place), CheckpointValue)]
-        copied = [one.remote_start for _, _, one in logs if isinstance(one.remote_start, int)]
+        copied = [one.offsets.first for one in remote.of(partition, topic_id) if one.is_finished]
         first = min(one.first for one in held)
         begins = max(starts, default=copied[0] if copied else first)
         epochs = max(

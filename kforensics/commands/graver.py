@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kforensics.case.model import Case, fact_of_question, now_of, places_of, quick_depth
+from kforensics.case.model import Case, fact, fact_of_question, now_of, places_of, quick_depth
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
@@ -19,7 +19,7 @@ from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, said_by, with_graver
 from kforensics.findings.answers.model import CALM_OF_DIFF, STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind, JudgedPartition
-from kforensics.findings.model import Weight, by_gravity
+from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rules.quorum import quorum_words, with_quorum
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, with_place
@@ -296,16 +296,25 @@ def _is_lost(explained: Any, silent: Collection[TopicPartition]) -> bool:
     )
 
 
-def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion, no calmer than offsets allow that are in neither tier, or may be."""
+@fact
+def _of_tiers(case: Case) -> list[tuple[TopicPartition, tuple[list[Finding], list[str]]]]:
+    """Return by tiered partition what is gravely wrong with it, and what is not shown of it."""
     from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - what reads metadata
     from kforensics.findings.rules.tiers import not_shown, tier_findings  # noqa: PLC0415 - likewise
 
-    asked = [each for each in tiers_of(case) if is_wanted(each.partition, case.ask)]
+    return [
+        (one.partition, ([each for each in tier_findings(one) if each.is_grave], list(not_shown(one))))
+        for one in tiers_of(case)
+    ]
+
+
+def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion, no calmer than offsets allow that are in neither tier, or may be."""
+    asked = [each for partition, each in _of_tiers(case) if is_wanted(partition, case.ask)]
     if not asked:
         return found
-    holes = [one for each in asked for one in tier_findings(each) if one.is_grave]
-    answer = replace(found.answer, unknown=(*found.answer.unknown, *(one for each in asked for one in not_shown(each))))
+    holes = [one for of_one, _ in asked for one in of_one]
+    answer = replace(found.answer, unknown=(*found.answer.unknown, *(one for _, open_ in asked for one in open_)))
     if holes and answer.state.weight <= Weight.DECIDE:
         words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"
         state = State.UNKNOWN if answer.state.weight < Weight.DECIDE else answer.state

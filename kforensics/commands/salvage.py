@@ -6,11 +6,11 @@ from pathlib import Path
 
 from kforensics.ask.model import Ask, What
 from kforensics.case.cluster import cluster_of
-from kforensics.case.model import Case
+from kforensics.case.model import Case, now_of
 from kforensics.case.opening import open_case
 from kforensics.case.processes import spread
 from kforensics.case.wanted import is_wanted
-from kforensics.commands.graver import no_calmer, no_calmer_than_order
+from kforensics.commands.graver import no_calmer, no_calmer_than_order, no_calmer_than_tiers
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
@@ -136,10 +136,11 @@ def run(request: Ask) -> Result[SalvageReport]:
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
     if what is What.LOST and not partitions:
-        answer = no_calmer("salvage", Conclusion(answer=answer, problems=tuple(problems)), case).answer
+        answer = no_calmer("salvage", _concluded(answer, problems), case).answer
     elif what is What.LOST and (quorum := cluster_of(case).quorum) is not None:
         answer = with_quorum(answer, quorum)
-    return _result(inputs, report, no_calmer_than_order(answer, case), problems)
+    found_now = no_calmer_than_tiers(_concluded(answer, problems), now_of(case))
+    return _result(inputs, report, found_now._replace(answer=no_calmer_than_order(found_now.answer, case)))
 
 
 def _folder_of(request: Ask) -> OutFolder:
@@ -196,13 +197,14 @@ def _run_carving(request: Ask, out: Path | None) -> Result[SalvageReport]:
         has_replicas=bool(request.paths),
         is_incomplete=bool(problems),
     )
-    return _result(carved.inputs, report, answer, problems)
+    return _result(carved.inputs, report, _concluded(answer, problems))
 
 
-def _result(
-    inputs: tuple[Input, ...], report: SalvageReport, answer: Answer, problems: Iterable[Problem]
-) -> Result[SalvageReport]:
-    concluded = Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems)))
+def _concluded(answer: Answer, problems: Iterable[Problem]) -> Conclusion:
+    return Conclusion(answer=answer, problems=tuple(dict.fromkeys(problems)))
+
+
+def _result(inputs: tuple[Input, ...], report: SalvageReport, concluded: Conclusion) -> Result[SalvageReport]:
     return Result(command="salvage", inputs=inputs, body=report, concluded=concluded)
 
 

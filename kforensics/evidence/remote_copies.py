@@ -9,7 +9,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Citation
-from kforensics.evidence.replica.collect import segment_paths
+from kforensics.evidence.replica.collect import collect_directory, segment_paths
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_below
@@ -126,6 +126,20 @@ class Replayed(NamedTuple):
     """By partition and topic id, in the order of their offsets."""
     whole: frozenset[int]
     """Partitions of `__remote_log_metadata` of which every record was read."""
+
+
+def may_begin_there(place: PartitionPlace) -> bool:
+    """Whether a log may begin in remote storage where no checkpoint says so: its leader epochs begin below its first segment, or are not known."""
+    paths = segment_paths(place)
+    first = parse_file_name(paths[0].rpartition("/")[2]).base_offset if paths else 0
+    if not isinstance(first, int) or not first:
+        return False
+    try:
+        replica = collect_directory(place).replica
+    except EvidenceError:
+        return True
+    begins = replica.epochs_from
+    return begins < first and isinstance(replica.log_start, Absent) if isinstance(begins, int) else True
 
 
 def replayed(places: Iterable[PartitionPlace], lost: Mapping[int, int] | None = None) -> Replayed:

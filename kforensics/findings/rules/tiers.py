@@ -55,7 +55,8 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=one.offsets,
             citations=tuple(dict.fromkeys(copy.citation for part in parts for copy in part.others)),
         )
-    if beside := tiers.beside:
+    beside = tiers.beside
+    if beside:
         whole = OffsetRange(min(there.first for there, _ in beside), max(there.last for there, _ in beside))
         runs = whole.without(whole.without(there for there, _ in beside))
         offsets = listed([f"{first} to {last}" for first, last in runs], most=4)
@@ -66,7 +67,7 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
             offsets=whole,
             citations=tuple(dict.fromkeys(one.citation for _, one in beside)),
         )
-    own = tiers.unread
+    own = tiers.unread(beside)
     if unread := (*own, *tiers.former):
         yield COPIES_NOT_READ.states(
             f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(own, tiers)})",

@@ -171,6 +171,10 @@ class TierRange(NamedTuple):
     tier: Tier
 
 
+Beside = tuple[tuple[OffsetRange, RemoteSegment], ...]
+"""Offsets that a log has not, each run with the finished copy that holds it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiers:
     """One partition in both tiers."""
@@ -233,16 +237,14 @@ class Tiers:
                 joined.append(one)
         return tuple(joined)
 
-    @property
-    def unread(self) -> tuple[RemoteSegment, ...]:
-        """Copies whose bytes may be in remote storage though brokers do not read all of them."""
-        beside = {one.segment_id for _, one in self.beside}
+    def unread(self, beside: Beside) -> tuple[RemoteSegment, ...]:
+        """Return the copies whose bytes may be in remote storage though brokers do not read all of them."""
         read = (one for one in self.copies if one.is_finished and any(one.readable(self.epochs)))
-        whole = {one.segment_id for one in read} - beside
+        whole = {one.segment_id for one in read} - {one.segment_id for _, one in beside}
         return tuple(one for one in self.copies if one.may_hold_bytes and one.segment_id not in whole)
 
     @property
-    def beside(self) -> tuple[tuple[OffsetRange, RemoteSegment], ...]:
+    def beside(self) -> Beside:
         """Offsets of finished copies that the log has not: they were committed when a broker copied them.
 
         A broker takes the leader epochs along of what it deletes, before its checkpoint says so.

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kforensics import capture, diff, explain, groups, predict, salvage, trace, verify
+from kforensics import capture, diff, explain, groups, predict, salvage, trace, transactions, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import (
@@ -175,6 +175,11 @@ def test_predict_is_not_calm_of_offsets_in_neither_tier(tmp_path, states, is_sai
     assert ("KF122" in of_tiers(result)) is is_said
 
 
+def test_the_record_of_copies_is_read_where_it_is_asked_for_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("kforensics.evidence.remote_copies.replayed", lambda *_: pytest.fail("it was read"))
+    transactions(whole(tmp_path))
+
+
 @pytest.mark.parametrize(("states", "is_below"), [((FINISHED,), False), ((FINISHED, DELETED), True)])
 def test_a_group_that_reads_from_remote_storage_is_below_no_log_start(tmp_path, states, is_below):
     place = disks(tmp_path, copy("a", 0, 59, *states), copy(*WHOLE[1], epoch=1))
@@ -207,6 +212,9 @@ def test_what_finished_copies_hold_behind_the_end_of_every_log_is_denied_by_no_c
         assert words in of_tiers(result)["KF130"].statement
         assert result.exit_code != 0
     assert words in diff(place).answer.headline
+    for what in ("lost", "all"):
+        put_back = salvage(place, what=what, plan=True)
+        assert (words in put_back.answer.headline, put_back.answer.state) == (True, "unknown")
     found = trace(place, topics="archive", offset=110)
     assert found.answer.state == "unknown"
     assert "remote storage was not searched. The copy of offsets 60 to 119 was finished" in str(found.answer.unknown)
