@@ -50,7 +50,7 @@ TABLE = (
         "A share group reads again what it had read.",
         "coordinators/share-reset-4.3",
         f"groups {FINAL}",
-        "WORKERS WAS SET BACK: jobs-0 from 30 to 0 at 2026-11-22 21:19:11 UTC, while the group was empty: a reset by an administrator.",
+        "WORKERS WAS SET BACK: jobs-0 from 60 to 0 at 2026-11-22 21:19:11 UTC, while the group was empty: a reset by an administrator.",
     ),
     Asked(
         "A streams application counts everything again.",

@@ -103,9 +103,7 @@ class SharePositions:
 
     def commits(self, rename_group: Callable[[str], str]) -> Iterator[GroupCommit]:
         """Yield where each group starts, with what an earlier copy knows further on."""
-        was_at = {
-            self._key(key): state.start_offset for _, key, state, known in self._only_earlier if known is not None
-        }
+        was_at = {self._key(key): state.reached for _, key, state, known in self._only_earlier if known is not None}
         for found in self.by_group().values():
             for key, position, _ in found:
                 yield commit_of(key, position, rename_group)._replace(
@@ -151,12 +149,12 @@ class SharePositions:
                 if self._given.is_now(place) or not place.is_live:
                     continue
                 for key, state in played(ShareLog(place).changes(until_ms=until_ms)).states.items():
-                    if key not in furthest or state.start_offset > furthest[key][1].start_offset:
+                    if key not in furthest or state.reached > furthest[key][1].reached:
                         furthest[key] = place, state
             self._held_earlier |= furthest.keys()
             for key, (place, state) in furthest.items():
                 known = log.states.get(key)
-                if key not in told and state.start_offset > (0 if known is None else known.start_offset):
+                if key not in told and state.reached > (0 if known is None else known.reached):
                     yield place, key, state, known
 
     def _gone(self, place: PartitionPlace, key: SharePartition, state: ShareState, known: ShareState | None) -> Change:
@@ -164,7 +162,7 @@ class SharePositions:
         return Change(
             key=self._key(key),
             offset=None if known is None else known.start_offset,
-            previous=state.start_offset,
+            previous=state.reached,
             time_ms=state.at.time_ms if known is None else known.at.time_ms,
             by="unknown",
             confidence="possible",

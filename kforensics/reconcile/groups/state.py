@@ -161,6 +161,23 @@ class ShareState(NamedTuple):
     at: Place
     """Of the newest record."""
 
+    @property
+    def reached(self) -> int:
+        """The first offset that it is not done with: its leader moves the start offset there later."""
+        at = self.start_offset
+        for one in self.deliveries:
+            if one.first_offset > at or one.state not in _DONE:
+                break
+            at = max(at, one.last_offset + 1)
+        return at
+
+    def went_back(self, before: "ShareState") -> int | None:
+        """Return how far the group was by a state before, where it reads again what it was done with then; none where it does not."""
+        if self.reached < before.reached:
+            return before.reached
+        done = [one.last_offset + 1 for one in before.deliveries if one.state in _DONE]
+        return max(done) if done and self.state_epoch > before.state_epoch and max(done) > self.reached else None
+
     def done(self, offsets: OffsetRange) -> int:
         """Return how many of some offsets the group is done with: acknowledged ones, and those that it gave up."""
         return sum(
@@ -215,9 +232,10 @@ def played(changes: Iterable[ShareChange]) -> Played:
     for one in changes:
         if one.is_removed:
             last = found.pop(one.key, None)
-            gone.append((one.key, UNCHANGED if last is None else last.state.start_offset, one.at))
             if last is not None:
-                removed[one.key] = last.state.start_offset, one.at
+                last.combine()
+                removed[one.key] = last.state.reached, one.at
+            gone.append((one.key, UNCHANGED if last is None else last.state.reached, one.at))
             continue
         known = found.get(one.key)
         is_begun = known is not None and known.state.start_offset > UNCHANGED
@@ -225,19 +243,22 @@ def played(changes: Iterable[ShareChange]) -> Played:
             before, at = removed.pop(one.key)
             if one.start_offset < before:
                 setbacks.append(SetBack(one.key, before, one.start_offset, one.at, is_reset=False, removed=at))
-        if known is not None and UNCHANGED < one.start_offset < known.state.start_offset:
-            is_reset = not one.is_update and one.state_epoch > known.state.state_epoch
-            setbacks.append(SetBack(one.key, known.state.start_offset, one.start_offset, one.at, is_reset))
-        playing = known if one.is_update else None
-        if playing is None:
-            state = ShareState(one.start_offset, one.state_epoch, one.leader_epoch, (), one.at)
-            playing = found[one.key] = _Playing(state, [])
-        else:
-            before = playing.state.start_offset
-            start = before if one.start_offset == UNCHANGED else one.start_offset
-            if start < before:
-                playing.combine()  # what is done with does not come back
-            playing.state = playing.state._replace(start_offset=start, leader_epoch=one.leader_epoch, at=one.at)
+        if known is None or not one.is_update:
+            deliveries = combined((), one.deliveries, one.start_offset)
+            state = ShareState(one.start_offset, one.state_epoch, one.leader_epoch, deliveries, one.at)
+            if known is not None and is_begun and one.start_offset > UNCHANGED:
+                known.combine()
+                if (was_at := state.went_back(known.state)) is not None:
+                    is_reset = one.state_epoch > known.state.state_epoch
+                    setbacks.append(SetBack(one.key, was_at, one.start_offset, one.at, is_reset))
+            found[one.key] = _Playing(state, [])
+            continue
+        playing, before = known, known.state.start_offset
+        start = before if one.start_offset == UNCHANGED else one.start_offset
+        if start < before:
+            setbacks.append(SetBack(one.key, before, start, one.at, is_reset=False))
+            playing.combine()  # what is done with does not come back
+        playing.state = playing.state._replace(start_offset=start, leader_epoch=one.leader_epoch, at=one.at)
         playing.since += one.deliveries
         if len(playing.since) > len(playing.state.deliveries) + MOST_WAITING:
             playing.combine()

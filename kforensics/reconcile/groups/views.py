@@ -43,12 +43,11 @@ class GroupPosition:
 
     @property
     def lag(self) -> int | Absent:
-        """Offsets up to the log end; below 0 past the end."""
-        return (
-            self.log_end_offset
-            if isinstance(self.log_end_offset, Absent)
-            else self.log_end_offset - self.position.offset
-        )
+        """Offsets up to the log end, of a share group those that it is not done with; below 0 past the end."""
+        end, at = self.log_end_offset, self.position.offset
+        if isinstance(end, Absent):
+            return end
+        return self._unread(at, end) if end > at else end - at
 
     @property
     def deleted_unread(self) -> int:

@@ -102,3 +102,19 @@ def test_a_share_group_that_was_removed_and_began_lower_was_set_back():
     assert (50, 20, False, removed.at) == (back.previous, back.offset, back.is_reset, back.removed)
     assert [KEY] == [key for key, _, _ in lower.removals]
     assert [] == same.setbacks
+
+
+@pytest.mark.parametrize(
+    ("done", "reset_epoch", "previous"),
+    [
+        ([Delivery(0, 9, 2, 1)], 1, 10),
+        ([Delivery(0, 9, 2, 1)], 0, 10),
+        ([Delivery(4, 9, 2, 1)], 1, 10),  # it had given 0 to 3 back
+        ([Delivery(0, 9, 0, 1)], 1, None),
+    ],
+)
+def test_records_that_are_done_with_above_the_start_offset_are_read_again_after_a_reset(done, reset_epoch, previous):
+    anew = update(2, 0, ())._replace(is_update=False, state_epoch=reset_epoch)
+    setbacks = played([update(0, 0, ()), update(1, UNCHANGED, done), anew]).setbacks
+
+    assert [(one.previous, one.offset) for one in setbacks] == [(previous, 0)] * (previous is not None)
