@@ -126,7 +126,7 @@ class Audits:
         """
         out = self._work / f"tables-{next(self._numbers)}"
         given = read_sources([str(one) for one in sources or places])
-        tables = audit(nullcontext(self._session), given, out, options=options or Ask())
+        tables = audit(lambda: self._session, given, out, options=options or Ask())
         found = list(differences(compared(*places, options=options), tables))
         shutil.rmtree(out)
         return found
@@ -149,7 +149,7 @@ class Audits:
     def _judged(self, places: Sequence[Path]) -> list[str]:
         """What an audit says of partitions and findings, without the numbers of inputs."""
         out = self._work / f"tables-{next(self._numbers)}"
-        tables = audit(nullcontext(self._session), read_sources([str(one) for one in places]), out, options=Ask())
+        tables = audit(lambda: self._session, read_sources([str(one) for one in places]), out, options=Ask())
         columns = {
             "partitions": ("state", "verdict", "leader", "holders", "isr", "missing", "lost_certain", "lost_possible"),
             "findings": ("finding_id", "severity", "statement"),
@@ -389,7 +389,7 @@ def main() -> int:
             print(f"    {line[:600]}", flush=True)
 
     if arguments.here:
-        stages._run = lambda _session, scan, judge, *_: stages.scan_here(scan, judge)
+        stages._run = lambda _session, scan, *_: stages.scan_here(scan)
         auditing.__dict__["cores_of"] = lambda _: 2
     opened = nullcontext() if arguments.here else open_session("local[2]", {"spark.driver.memory": "1g"})
     with opened as session, tempfile.TemporaryDirectory() as folder:

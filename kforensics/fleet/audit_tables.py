@@ -299,9 +299,14 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:
-    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none."""
-    found = last_alike(later, [one for one in history_of(later) if one.age < later.age])
+    """Return the audit of `previous_in_history`, whose parts are all there."""
+    found = previous_in_history(later)
     return None if found is None else _whole(found)
+
+
+def previous_in_history(later: AuditTables) -> AuditTables | None:
+    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none."""
+    return last_alike(later, [one for one in history_of(later) if one.age < later.age])
 
 
 def last_alike(later: AuditTables, audits: Sequence[AuditTables]) -> AuditTables | None:
@@ -413,8 +418,8 @@ def finish_trim(tables: Tables) -> None:
         for part in _only(table, gone, left):
             tables.remove(table, part)
     for one in gone:
-        tables.remove_file(*manifest_name(one.audit_id).split("/"))
-    tables.remove_file(*TRIMMED.split("/"))
+        tables.remove_file(manifest_name(one.audit_id))
+    tables.remove_file(TRIMMED)
 
 
 def _only(table: str, gone: Iterable[AuditTables], left: Iterable[AuditTables]) -> Iterator[str]:

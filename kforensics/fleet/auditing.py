@@ -7,8 +7,8 @@ and only buckets whose digests differ are read again, by the workers, from the b
 import functools
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -39,7 +39,7 @@ from kforensics.fleet.closing import (
     write_rest,
 )
 from kforensics.fleet.facts import Gathered, packed
-from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
+from kforensics.fleet.judge import READ_BYTES, STATE, WorkContext
 from kforensics.fleet.keeping import (
     READING,
     Kept,
@@ -68,7 +68,6 @@ from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import (
     SCANNED_HERE,
-    ScanContext,
     cores_of,
     gather_fleet,
     groups_of,
@@ -86,7 +85,7 @@ MOST_CHAINED = 30
 
 
 def audit(
-    session: AbstractContextManager[Any],
+    session: Callable[[], Any],
     sources: Sequence[Source],
     out: Path,
     *,
@@ -101,7 +100,7 @@ def audit(
     """Audit the inputs of the sources and write the tables.
 
     Args:
-        session: of Spark, entered when it is first needed: what is refused, is refused before.
+        session: gives that of Spark, which is asked for when it is first needed: what is refused, is refused before.
         out: the directory of the tables: new, or of an audit that was interrupted; or a history.
         since: the tables of an earlier audit, whose closed segments need not be read again where they did not change; the
             latest of the history where none is named.
@@ -121,8 +120,7 @@ def audit(
             return output.finished
         named = None if since is None else open_audit(since)
         found = find_sources(sources, keep_going=keep_going)
-        with _Session(session) as spark:
-            return _Audit(spark, output, lock, found, options, named, progress).run(sources)
+        return _Audit(functools.cache(session), output, lock, found, options, named, progress).run(sources)
 
 
 def _bases(
@@ -135,24 +133,12 @@ def _bases(
     return {cluster: one for one in known for cluster in clusters if cluster in one.manifest["clusters"]}
 
 
-class _Session(ExitStack):
-    """A session of Spark, which is opened when it is first asked for."""
-
-    def __init__(self, opening: AbstractContextManager[Any]) -> None:
-        super().__init__()
-        self._opening = opening
-
-    @functools.cached_property
-    def spark(self) -> Any:
-        return self.enter_context(self._opening)
-
-
 class _Audit:
     """One attempt, from the listing to the manifest."""
 
     def __init__(
         self,
-        session: _Session,
+        session: Callable[[], Any],
         output: Output,
         lock: Lock,
         found: FoundSources,
@@ -186,7 +172,7 @@ class _Audit:
         earlier = self._same(begun, [one.outline for one in listers]) if listers else None
         if earlier is not None:
             return self._take_over(begun, earlier)
-        totals = list_fleet(lambda: self._session.spark, listers, tasks, work, options, self._progress)
+        totals = list_fleet(self._session, listers, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
             check_wanted(wanted, {TopicPartition(topic, 0) for one in totals for topic in one.topics})
@@ -194,7 +180,7 @@ class _Audit:
         if earlier is not None:
             return self._take_over(begun, earlier)
         self._clock.stage("plan")
-        expected = {"problems": sum(one.problems for one in totals)}
+        expected = Counter(problems=sum(one.problems for one in totals))
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
         fleet = Fleet(
@@ -209,12 +195,12 @@ class _Audit:
             audit=output.stamp.audit_id,
             options=options,
         )
-        gathered = gather_fleet(lambda: self._session.spark, fleet)
+        gathered = gather_fleet(self._session, fleet)
         audited = audited_brokers(found, self._clusters)
         digests = shared_digests(gathered, audited, options)
         kept = where_they_are(kept_verdicts(fleet, gathered, digests, self._bases), self._referable())
         self._clock.stage("facts")
-        judge = JudgeContext(
+        context = WorkContext(
             tables=work,
             run=output.run,
             audit=output.stamp.audit_id,
@@ -226,26 +212,27 @@ class _Audit:
             tasks=tuple(tasks),
             audited=audited,
             bare=bare,
+            since=self._bases,
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
         while True:
-            scan = self._scan_context(fleet, gathered, kept)
-            lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, totals, self._progress)
+            context = self._with_pieces(context, fleet, gathered, kept)
+            lost, judged = scan_and_judge(self._session, context, totals, self._progress)
             doubted = brokers_in_doubt(work, kept, self._clusters)
-            refused = refused_by_cluster(lambda: self._session.spark, fleet, doubted)
+            refused = refused_by_cluster(self._session, fleet, doubted)
             judged_with = dict(zip(self._booked, self._clusters, strict=True))
             if judge_beside_shortened_logs(work, kept) and tell_refused_starts(work, kept, refused, judged_with):
                 break
             # What no directory of a partition shows, and no line about it, may make any kept verdict or finding another one.
             self._output, kept = self._output.again(begun), Kept()
-            judge = replace(judge, run=self._output.run)
+            context = replace(context, run=self._output.run)
         for cluster, own in refused.items():
             findings = (*gathered[cluster].findings, *with_refused_starts((), own))
             gathered[cluster] = replace(gathered[cluster], findings=findings)
         output = self._output
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
-        absent = write_absent(judge, gathered, options, kept)
+        absent = write_absent(context, gathered, options, kept)
         gone = vanished(found)
         judged["problems"] -= fold_problems(work, output.run, {one.input for one in gone})
         problems = (
@@ -259,13 +246,11 @@ class _Audit:
         written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered, kept)
         done = _finished_tasks(work, output.run)
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
-            for table, count in counts.items():
-                expected[table] = expected.get(table, 0) + count
+            expected.update(counts)
         counts = self._publish([name for name in TABLES if name != "plan"], kept)
         expected[COMMITS_TABLE] = sum(counts[COMMITS_TABLE].values())
         copied = {table: sum(chunk.num_rows for chunk in kept.copied(table, ["verdict_id"])) for table in OF_VERDICTS}
-        for table, count in copied.items():
-            expected[table] = expected.get(table, 0) + (count if table != COMMITS_TABLE else 0)
+        expected.update({table: count for table, count in copied.items() if table != COMMITS_TABLE})
         return self._close(
             {
                 **begun,
@@ -278,7 +263,7 @@ class _Audit:
             counts,
             kept,
             reused=sum(one["reused"] for one in done) + copied["segments"],
-            tasks=len(scan.pieces),
+            tasks=len(context.pieces),
         )
 
     def _same(self, begun: dict[str, Any], totals: Sequence[LogDirTotals]) -> AuditTables | None:
@@ -304,7 +289,9 @@ class _Audit:
             if clusters == set(one.manifest["clusters"]) and one.age < now and len(one.kept_from) < MOST_CHAINED
         }
 
-    def _scan_context(self, fleet: Fleet, gathered: Mapping[str, Gathered], kept: Kept) -> ScanContext:
+    def _with_pieces(
+        self, context: WorkContext, fleet: Fleet, gathered: Mapping[str, Gathered], kept: Kept
+    ) -> WorkContext:
         totals: Sequence[LogDirTotals] = fleet.totals
         facts: Sequence[str] = [part for one in gathered.values() for part in one.parts]
         if kept.keys:
@@ -313,18 +300,12 @@ class _Audit:
         # What needs no task needs no session; what once ended an attempt may have ended its process.
         is_small = sum(one.weight for one in totals) <= SCANNED_HERE
         is_here = not totals or (bool(kept.keys) and is_small and self._output.run == 1)
-        cores = 1 if is_here else cores_of(self._session.spark)
-        return ScanContext(
-            tables=self._output.work,
-            since=self._bases,
-            run=self._output.run,
-            tasks=self._tasks,
+        cores = 1 if is_here else cores_of(self._session())
+        return replace(
+            context,
             pieces=divide(totals, cores=cores),
-            clusters=self._clusters,
             facts=tuple(facts),
             groups=groups_of(sum(one.replicas for one in totals), cores),
-            options=self._options,
-            audit=self._output.stamp.audit_id,
             listing=READING if kept.keys else "plan",
             is_here=is_here,
         )
@@ -474,5 +455,7 @@ def _cluster_of(clusters: Sequence[str | None], tasks: Sequence[LogDirTask]) -> 
 def _finished_tasks(work: Tables, run: int) -> list[dict[str, Any]]:
     """Return the reports of the tasks of this attempt: bytes and segments that they read, and rows that they wrote."""
     return [
-        json.loads(work.read_bytes(STATE, name)) for name in work.names(STATE) if name.startswith(f"task-{run:04d}-")
+        json.loads(work.read_bytes(f"{STATE}/{name}"))
+        for name in work.names(STATE)
+        if name.startswith(f"task-{run:04d}-")
     ]

@@ -25,7 +25,7 @@ from kforensics.findings.rules.inputs import RefusedStart, identity_findings, wi
 from kforensics.findings.rules.replicas import OF_TRUNCATIONS
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge, unpacked
-from kforensics.fleet.judge import JudgeContext, JudgedRows
+from kforensics.fleet.judge import JudgedRows, WorkContext
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
@@ -120,7 +120,7 @@ def _misnamed_directories(
             yield cluster or None, misnamed_finding(partition, broker, directory, topic)
 
 
-def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask, kept: Kept) -> Mapping[str, int]:
+def write_absent(judge: WorkContext, gathered: Mapping[str, Gathered], options: Ask, kept: Kept) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory."""
     there = {
         (judge.clusters[row["input"]], TopicPartition(row["topic"], row["partition"]))
@@ -151,7 +151,7 @@ def _absent_reports(
     topic_id: str | Absent,
     gathered: Gathered,
     knowledge: ClusterKnowledge,
-    judge: JudgeContext,
+    judge: WorkContext,
     options: Ask,
 ) -> Iterator[PartitionReport]:
     """Yield the report on a partition without a directory, where one should be among the inputs."""

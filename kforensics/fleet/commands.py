@@ -104,10 +104,6 @@ def run_audit(
             check_schema(spark, request.save_to)  # before anything is read
         return spark
 
-    @contextmanager
-    def opening() -> Iterator[Any]:
-        yield opened()
-
     with _named_errors(target), open_here:
         # What is refused, or there already, needs no Spark.
         output = open_output(target, is_history=is_history, audit_id=request.audit_id)
@@ -115,7 +111,7 @@ def run_audit(
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
             tables = audit(
-                opening(),
+                opened,
                 found,
                 target,
                 options=options,

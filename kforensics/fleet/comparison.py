@@ -12,7 +12,15 @@ from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, TrendLine, VerdictChange
 from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, history_of, last_alike, one_of
+from kforensics.fleet.audit_tables import (
+    AuditTables,
+    Filters,
+    all_of,
+    counts_of,
+    last_alike,
+    one_of,
+    previous_in_history,
+)
 from kforensics.fleet.lifecycle import changes_between, is_kept, open_findings, written_changes
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth
@@ -73,11 +81,6 @@ def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Fi
             yield GatedFinding(finding_id=row.finding_id, severity=Severity(row.severity), change=row.change)
 
 
-def _previous(after: AuditTables) -> str | None:
-    found = last_alike(after, [one for one in history_of(after) if one.age < after.age])
-    return None if found is None else found.audit_id
-
-
 def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, ...]]:
     """Return the values of columns that both audits looked for, and the sentences that say so."""
     limits = []
@@ -98,7 +101,8 @@ def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, .
 
 def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[FindingChange]:
     """Yield what became of findings between two audits; as the later one wrote it, where it is compared with what was before it."""
-    as_written = is_kept(after) and before.location == after.location and before.audit_id == _previous(after)
+    earlier = previous_in_history(after) if is_kept(after) and before.location == after.location else None
+    as_written = earlier is not None and earlier.audit_id == before.audit_id
     rows = written_changes(after) if as_written else changes_between(open_findings(before), after, [before])
     chosen = {"topic": filters.topics, "partition": filters.partitions, "node_id": filters.nodes, "code": filters.codes}
     for row in rows:

@@ -29,10 +29,11 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, JoinedKnowledge
 from kforensics.fleet.keeping import fingerprint_of_partition
 from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
-from kforensics.fleet.plan import LogDirTask, place_of, verdict_id
+from kforensics.fleet.plan import LogDirTask, Piece, place_of, verdict_id
 from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
 from kforensics.fleet.schemas import JUDGED
 from kforensics.fleet.tables import Tables
@@ -54,8 +55,8 @@ _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeContext:
-    """The values that every group is judged with; sent to the workers."""
+class WorkContext:
+    """The values that every task reads and every group is judged with; sent to the workers."""
 
     tables: Tables
     run: int
@@ -78,9 +79,33 @@ class JudgeContext:
     bare: frozenset[int]
     """Inputs whose copies left out the logs."""
     options: Ask
+    since: Mapping[str, AuditTables]
+    """By cluster, the earlier audit whose segments need not be read again."""
+    pieces: tuple[tuple[Piece, ...], ...] = ()
+    """The pieces of each task; none where the task is left out."""
+    facts: tuple[str, ...] = ()
+    """The parts of what is known of partitions, each of which is brought by a task of its own."""
+    groups: int = 1
+    listing: str = "plan"
+    """The table of what is read: all that is listed, or of it what no earlier verdict is kept of."""
+    is_here: bool = False
+    """The driver does it all."""
+
+    def verdict_id(self, key: PartitionKey) -> int:
+        """Return the number of the verdict that this audit gives on a partition."""
+        return verdict_id(self.audit, key)
+
+    def verdict_of(self, row: Row) -> int:
+        """Return that on the partition of a row of an input."""
+        return self.verdict_id((self.clusters[row["input"]], row["topic"], row["partition"]))
+
+    @property
+    def count(self) -> int:
+        """The number of tasks."""
+        return len(self.pieces) + len(self.facts)
 
 
-def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
+def judge_group(group: int, parcels: Iterable[bytes], context: WorkContext) -> Mapping[str, int]:
     """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
@@ -110,7 +135,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
 class _Known:
     """What is known of the partitions of a group, as it came with their evidence."""
 
-    def __init__(self, scanned: Scanned, context: JudgeContext) -> None:
+    def __init__(self, scanned: Scanned, context: WorkContext) -> None:
         self._context = context
         self._facts = scanned.facts
         self._joined: dict[str, JoinedKnowledge] = {}
@@ -133,7 +158,7 @@ class _Listed(NamedTuple):
     place: PartitionPlace
 
 
-def _places(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[_Listed]]:
+def _places(scanned: Scanned, context: WorkContext) -> dict[PartitionKey, list[_Listed]]:
     out: dict[PartitionKey, list[_Listed]] = {}
     for row in sorted(scanned.directories, key=lambda row: (row["input"], row["task"], row["sequence"])):
         task = context.tasks[row["task"]]
@@ -175,7 +200,7 @@ def _judge_by_ends(
         out.failed(key, place.state.input, place.path, error)
 
 
-def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
+def _stitch(scanned: Scanned, context: WorkContext) -> dict[PartitionKey, list[tuple[Row, Replica]]]:
     segments: dict[tuple[str, str], tuple[list[Any], list[Any]]] = {}
     for row in scanned.segments:
         live, deleted = segments.setdefault((row["source"], row["directory"]), ([], []))
@@ -210,7 +235,7 @@ def _place_of_replica(replica: Replica, root: Path) -> PartitionPlace:
 class JudgedRows:
     """Rows of partitions that are judged, until they are written."""
 
-    def __init__(self, context: JudgeContext) -> None:
+    def __init__(self, context: WorkContext) -> None:
         self._context = context
         self.partitions: list[Row] = []
         self.replicas: list[Row] = []
@@ -262,7 +287,10 @@ class JudgedRows:
         )
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [
-            {**_judged_row(row, replica, judged.get((replica.input, replica.path))), "verdict_id": self._number(key)}
+            {
+                **_judged_row(row, replica, judged.get((replica.input, replica.path))),
+                "verdict_id": self._context.verdict_id(key),
+            }
             for row, replica in replicas
         ]
 
@@ -270,9 +298,6 @@ class JudgedRows:
         """Add a partition of which no input holds a directory."""
         placement = self._placement(cluster, report, knowledge)
         self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
-
-    def _number(self, key: PartitionKey) -> int:
-        return verdict_id(self._context.audit, key)
 
     def _placement(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> Placement:
         audited = self._context.audited.get(cluster, frozenset())
@@ -298,7 +323,7 @@ class JudgedRows:
         # That its replicas were judged with those of a cluster makes them none of it.
         is_of_cluster = not replicas or any(self._context.booked[one.input] for _, one in replicas)
         booked = cluster if cluster and is_of_cluster else None
-        number = {"verdict_id": self._number((cluster, *report.partition))}
+        number = {"verdict_id": self._context.verdict_id((cluster, *report.partition))}
         self.findings += [{**row, **number} for row in finding_rows(found, booked, self._context.roots)]
         row = _partition_row(booked, report, judged, placement, replicas, found)
         self.partitions.append({**row, **number, "fingerprint": fingerprint})

@@ -150,7 +150,7 @@ class Lock:
 
     def _read(self, key: str) -> Holder | None:
         try:
-            data = self.tables.read_bytes(LOCK, f"{key}.json")
+            data = self.tables.read_bytes(f"{LOCK}/{key}.json")
         except FileNotFoundError:
             return None
         try:
@@ -163,12 +163,12 @@ class Lock:
             )
 
     def _write(self, holder: Holder) -> None:
-        self.tables.write_bytes(LOCK, f"{holder.key}.json", json.dumps(asdict(holder)).encode())
+        self.tables.write_bytes(f"{LOCK}/{holder.key}.json", json.dumps(asdict(holder)).encode())
 
     def remove(self, key: str) -> None:
         """Remove the file of a holder."""
         try:
-            self.tables.remove_file(LOCK, f"{key}.json")
+            self.tables.remove_file(f"{LOCK}/{key}.json")
         except FileNotFoundError:
             return
 

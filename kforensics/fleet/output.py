@@ -88,7 +88,7 @@ class Output:
             for table in AUDIT_TABLES:
                 for name in self.tables.all_names(table):
                     if is_part_of(name, str(begun["audit_id"])):
-                        self.tables.remove_file(table, name)
+                        self.tables.remove_file(f"{table}/{name}")
 
     def finish(
         self,

@@ -5,11 +5,11 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -82,27 +82,18 @@ class EarlierLooks:
 
     Args:
         places: tables to look into, the newest first.
-        listed: the paths of all files that will be asked for, by log directory: finished audits are looked into once for them.
+        listed: the paths of all files that will be asked for, by log directory: tables are looked into once for them.
     """
 
     def __init__(self, places: Sequence[Tables], listed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
-        self._places = tuple(places)
-        self._finished = {one: _rows_of(one, listed) for one in places if isinstance(one, AuditTables) and listed}
+        self._found = [_rows_of(one, listed) for one in places if listed]
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
         """Return the known rows of the listed files that are the same by path, length and time of change, and the paths of these files."""
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
-        for tables in self._places if wanted else ():
-            low, high = min(wanted, default=""), max(wanted, default="")
-            between = (pd.field("path") >= low) & (pd.field("path") <= high)
-            if isinstance(tables, AuditTables):
-                _take(self._finished[tables].get(source, {}), wanted, out)
-                continue
-            # Parts of an attempt that was interrupted are of one log directory each.
-            for part in [part for part in tables.parts("segments") if part.startswith(f"{source}-")]:
-                found = {name: tables.read_part(name, part, filters=between).to_pylist() for name in OF_SEGMENTS}
-                _take(found, wanted, out)
+        for found in self._found:
+            _take(found.get(source, {}), wanted, out)
         return out, frozenset(row["path"] for row in out.segments)
 
 
@@ -110,14 +101,17 @@ _FEW = 5_000
 """Paths that rows are chosen by; of more, all rows of their log directories are taken."""
 
 
-def _rows_of(audit: AuditTables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
+def _rows_of(tables: Tables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
     paths = {path for own in listed.values() for path in own}
     where = one_of("source", listed, pa.string())
     if len(paths) <= _FEW:
         where &= one_of("path", paths, pa.string())
     out: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for name in OF_SEGMENTS:
-        for row in audit.rows(name, where=where):
+        parts = tables.parts(name)
+        if not isinstance(tables, AuditTables):  # those of an attempt are of one log directory each
+            parts = [one for one in parts if one.partition("-")[0] in listed]
+        for row in chain.from_iterable(one.to_pylist() for one in tables.dataset(name, parts).to_batches(filter=where)):
             out.setdefault(row["source"], {}).setdefault(name, []).append(row)
     return out
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +18,9 @@ from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.evidence.plain import to_plain
 from kforensics.findings.rules.inputs import RefusedStart
-from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
-from kforensics.fleet.judge import STATE, JudgeContext, judge_group
+from kforensics.fleet.judge import STATE, WorkContext, judge_group
 from kforensics.fleet.knowledge import (
     Fleet,
     gather_knowledge,
@@ -39,7 +38,6 @@ from kforensics.fleet.plan import (
     LogDirTotals,
     Piece,
     part_name,
-    verdict_id,
 )
 from kforensics.fleet.schemas import OF_SEGMENTS
 from kforensics.fleet.sources import LISTERS, FoundSources
@@ -58,39 +56,6 @@ GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
 GROUPS_A_TASK = 8
 MOST_GROUP_TASKS = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanContext:
-    """The settings of every task of the scan, which are sent to the workers."""
-
-    tables: Tables
-    since: Mapping[str, AuditTables]
-    """By cluster, the earlier audit whose segments need not be read again."""
-    run: int
-    tasks: tuple[LogDirTask, ...]
-    pieces: tuple[tuple[Piece, ...], ...]
-    """The pieces of each task; none where the task is left out."""
-    clusters: tuple[str, ...]
-    facts: tuple[str, ...]
-    """The parts of what is known of partitions, each of which is brought by a task of its own."""
-    groups: int
-    options: Ask
-    audit: str
-    """The name of the audit."""
-    listing: str = "plan"
-    """The table of what is read: all that is listed, or of it what no earlier verdict is kept of."""
-    is_here: bool = False
-    """The driver does it all."""
-
-    def verdict_id(self, number: int, row: Mapping[str, Any]) -> int:
-        """Return the number of the verdict that this audit gives on the partition of a row of an input."""
-        return verdict_id(self.audit, (self.clusters[number], row["topic"], row["partition"]))
-
-    @property
-    def count(self) -> int:
-        """The number of tasks."""
-        return len(self.pieces) + len(self.facts)
 
 
 def cores_of(session: Any) -> int:
@@ -277,8 +242,7 @@ def _list_here(tasks: tuple[LogDirTask, ...], tables: Tables, options: Ask, numb
 
 def scan_and_judge(
     session: Callable[[], Any],
-    scan: ScanContext,
-    judge: JudgeContext,
+    scan: WorkContext,
     totals: Sequence[LogDirTotals],
     progress: Progress | None,
 ) -> tuple[list[Problem], Counter[str]]:
@@ -295,7 +259,7 @@ def scan_and_judge(
     rows: Counter[str] = Counter(problems=0)
     while scan.pieces:
         try:
-            rows = scan_here(scan, judge) if scan.is_here else _run(session(), scan, judge, totals, progress)
+            rows = scan_here(scan) if scan.is_here else _run(session(), scan, totals, progress)
         except Exception as error:
             # What storage refuses one task it refuses all: nobody's worker was lost by it.
             blamed = frozenset() if _FAILED.search(str(error)) else _blamed(scan)
@@ -316,18 +280,18 @@ def scan_and_judge(
     return lost, rows
 
 
-def _remove_parts(scan: ScanContext, number: int) -> None:
+def _remove_parts(scan: WorkContext, number: int) -> None:
     """Remove what a task wrote that did not finish: its rows are counted by nobody."""
     for piece in scan.pieces[number]:
         for table in OF_SEGMENTS:
             scan.tables.remove(table, _part(scan, piece, number))
 
 
-def _part(scan: ScanContext, piece: Piece, number: int) -> str:
+def _part(scan: WorkContext, piece: Piece, number: int) -> str:
     return f"{scan.tasks[piece.number].source}-run-{scan.run:04d}-{number:06d}"
 
 
-def _blamed(scan: ScanContext) -> frozenset[int]:
+def _blamed(scan: WorkContext) -> frozenset[int]:
     """Tasks that were tried more than once and never finished."""
     names = scan.tables.names(STATE)
     retried = {int(one.rpartition("-")[2]) for one in names if one.startswith(f"retry-{scan.run:04d}-")}
@@ -335,9 +299,7 @@ def _blamed(scan: ScanContext) -> frozenset[int]:
     return frozenset(number for number in retried - finished if scan.pieces[number])
 
 
-def _run(
-    session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
-) -> Counter[str]:
+def _run(session: Any, scan: WorkContext, totals: Sequence[LogDirTotals], progress: Progress | None) -> Counter[str]:
     from pyspark.sql.functions import collect_list, explode
 
     context = _context(session)
@@ -351,6 +313,7 @@ def _run(
     # A task of a group each would take longer to start than its work.
     wanted = max(cores_of(session) * TASKS_A_CORE, scan.groups // GROUPS_A_TASK)
     grouped = spread(min(scan.groups, wanted, MOST_GROUP_TASKS), "group").groupBy("group")
+    judge = replace(scan, pieces=(), facts=(), since={})  # which would travel for nothing
     judge_rows = _on_workers(functools.partial(_judge, judge, counters), "string")
     judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels").alias("counts"))
     segments, length = sum(one.segments for one in totals), sum(one.bytes for one in totals)
@@ -368,7 +331,7 @@ def _run(
     return rows
 
 
-def scan_here(scan: ScanContext, judge: JudgeContext) -> Counter[str]:
+def scan_here(scan: WorkContext) -> Counter[str]:
     """Scan and judge in this process what tasks of Spark would."""
     parcels: dict[int, list[bytes]] = {}
     for number in range(scan.count):
@@ -378,11 +341,11 @@ def scan_here(scan: ScanContext, judge: JudgeContext) -> Counter[str]:
             parcels.setdefault(group, []).append(parcel)
     rows: Counter[str] = Counter()
     for group, own in parcels.items():
-        rows.update(_named(lambda number, own: judge_group(number, own, judge), group, own))
+        rows.update(_named(lambda number, own: judge_group(number, own, scan), group, own))
     return rows
 
 
-def _scan_task(scan: ScanContext, counters: Counters, number: int) -> list[dict[str, Any]]:
+def _scan_task(scan: WorkContext, counters: Counters, number: int) -> list[dict[str, Any]]:
     if number < len(scan.pieces):
         _note_attempt(scan, number)
     scanned = scan_task(scan, number)
@@ -391,21 +354,21 @@ def _scan_task(scan: ScanContext, counters: Counters, number: int) -> list[dict[
     return [{"group": group, "parcel": parcel} for group, parcel in parcels.items()]
 
 
-def _judge(judge: JudgeContext, counters: Counters, group: int, parcels: list[bytes]) -> str:
+def _judge(judge: WorkContext, counters: Counters, group: int, parcels: list[bytes]) -> str:
     counts = judge_group(group, parcels, judge)
     counters.add_findings(counts["findings"])
     return json.dumps(counts)
 
 
-def _note_attempt(scan: ScanContext, number: int) -> None:
+def _note_attempt(scan: WorkContext, number: int) -> None:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
-        scan.tables.write_bytes(STATE, f"retry-{scan.run:04d}-{number:06d}", b"")
+        scan.tables.write_bytes(f"{STATE}/retry-{scan.run:04d}-{number:06d}", b"")
 
 
-def scan_task(scan: ScanContext, number: int) -> Scanned:
+def scan_task(scan: WorkContext, number: int) -> Scanned:
     """Return what one task's pieces hold, with their part of the evidence tables written; behind the tasks with pieces are those that bring facts."""
     if number >= len(scan.pieces):
         return bring_facts(scan.tables, scan.facts[number - len(scan.pieces)])
@@ -431,7 +394,7 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
             continue
         read = scan_piece(task, listing, earlier=looks[scan.clusters[task.input]])
         part = _part(scan, piece, number)
-        for table, content in read.tables(lambda row: scan.verdict_id(row["input"], row)).items():
+        for table, content in read.tables(scan.verdict_of).items():
             assert isinstance(content, pa.Table)
             scan.tables.write(table, part, content)
             rows[table] += content.num_rows
@@ -439,11 +402,11 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
     scan.tables.write_if_any("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
     rows["problems"] += len(whole.problems)
     done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused, "rows": rows}).encode()
-    scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
+    scan.tables.write_bytes(f"{STATE}/task-{scan.run:04d}-{number:06d}", done)
     return whole
 
 
-def _listing(scan: ScanContext, piece: Piece) -> list[dict[str, Any]]:
+def _listing(scan: WorkContext, piece: Piece) -> list[dict[str, Any]]:
     within = (pd.field("at") >= piece.start) & (pd.field("at") < piece.end)
     rows: list[dict[str, Any]] = scan.tables.read_part(
         scan.listing, part_name(piece.number), filters=within

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -207,13 +208,10 @@ def expand_glob(location: Path) -> list[Path]:
     """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is none; the scheme and the host of a URI are no pattern."""
     if not any(GLOB_CHARACTERS & set(part) for part in location.parts[2 if isinstance(location, StoragePath) else 0 :]):
         return [location]
-    found = [type(location)(location.parts[0])] if location.parts else [location]
-    rest = location.parts[1:]
-    if isinstance(location, StoragePath):
-        found, rest = [type(location)(*location.parts[:2])], location.parts[2:]
-    elif not location.is_absolute():
-        found, rest = [Path()], location.parts
-    for part in rest:
+    if not isinstance(location, StoragePath):
+        return sorted(map(Path, glob(str(location))))  # noqa: PTH207 - it leaves out hidden ones
+    found: list[Path] = [StoragePath(*location.parts[:2])]
+    for part in location.parts[2:]:
         if GLOB_CHARACTERS & set(part):
             found = [folder / name for folder in found for name in _names(folder) if _matches(name, part)]
         else:
@@ -226,10 +224,9 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _names(folder: Path) -> list[str]:
+    assert isinstance(folder, StoragePath)
     try:
-        if isinstance(folder, StoragePath):
-            return [entry.name for entry in folder.entries()]
-        return [entry.name for entry in folder.iterdir()]
+        return [entry.name for entry in folder.entries()]
     except OSError:
         return []
 

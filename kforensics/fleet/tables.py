@@ -174,23 +174,19 @@ class Tables:
         filesystem, path = self.place(name)
         if filesystem.get_file_info(path).type != FileType.File:
             return None
-        with filesystem.open_input_stream(path) as stream:
-            try:
-                found = json.loads(stream.read())
-            except ValueError as error:
-                raise EvidenceUnreadable(str(self.location / name), f"no manifest of this program: {error}") from error
-        if not isinstance(found, dict):
-            raise EvidenceUnreadable(str(self.location / name), "no manifest of this program")
+        try:
+            found: dict[str, Any] = {**json.loads(self.read_bytes(name))}
+        except (TypeError, ValueError) as error:
+            raise EvidenceUnreadable(str(self.location / name), f"no manifest of this program: {error}") from error
         return found
 
     def write_manifest(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a manifest, whole or not at all."""
-        with self.stream(*name.split("/")) as stream:
-            stream.write((json.dumps(content, indent=2) + "\n").encode())
+        self.write_bytes(name, (json.dumps(content, indent=2) + "\n").encode())
 
-    def write_bytes(self, folder: str, name: str, content: bytes) -> None:
+    def write_bytes(self, name: str, content: bytes) -> None:
         """Write a small file that is no table, whole or not at all."""
-        with self.stream(folder, name) as stream:
+        with self.stream(*name.split("/")) as stream:
             stream.write(content)
 
     def remove_folder(self, folder: str) -> None:
@@ -199,14 +195,14 @@ class Tables:
         if filesystem.get_file_info(path).type != FileType.NotFound:
             filesystem.delete_dir(path)
 
-    def remove_file(self, folder: str, name: str) -> None:
-        """Remove a small file that is no table."""
-        filesystem, path = self.place(folder, name)
+    def remove_file(self, name: str) -> None:
+        """Remove a file, by its path from here."""
+        filesystem, path = self.place(name)
         filesystem.delete_file(path)
 
-    def read_bytes(self, folder: str, name: str) -> bytes:
+    def read_bytes(self, name: str) -> bytes:
         """Return a small file that is no table."""
-        filesystem, path = self.place(folder, name)
+        filesystem, path = self.place(name)
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()
         return content

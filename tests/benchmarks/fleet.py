@@ -84,7 +84,7 @@ def compare(directory: Path) -> None:
     command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2", "--format", "json", str(fleet)]
     rounds = []
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
-        audit(contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         for number in range(ROUNDS):
             begin = time.perf_counter()
             answer = subprocess.run(command, capture_output=True, check=False)
@@ -115,13 +115,13 @@ def by_ends(directory: Path, partitions: int) -> None:
         options = Ask(depth=Depth.TAILS, replicas=(1, 2, 3))
         with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
             audit(
-                contextlib.nullcontext(session),
+                lambda: session,
                 read_sources([str(root / "broker-1" / "orders-0")]),
                 out / "warm",
                 options=options,
             )
             before, begun = descendants_seconds(), time.perf_counter()
-            tables = audit(contextlib.nullcontext(session), read_sources([str(root)]), out / "audit", options=options)
+            tables = audit(lambda: session, read_sources([str(root)]), out / "audit", options=options)
             seconds, processor = time.perf_counter() - begun, descendants_seconds() - before
             summary = summarise(tables, most=10)
     each = partitions * REPLICAS
@@ -173,7 +173,7 @@ def doubling(directory: Path) -> None:
 def one(fleet: Path) -> None:
     """Audit one fleet and print time and memory as JSON."""
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(fleet.parent) as out:
-        audit(contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         seconds, summary = audited(session, fleet, out / "first")
         machine = session.sparkContext._jvm.java.lang
         machine.System.gc()
@@ -232,13 +232,13 @@ def plan(directory: Path) -> None:
         generate(fleet, 100_000, replica_length=1, records=1, replicas=1)
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
         audit(
-            contextlib.nullcontext(session),
+            lambda: session,
             read_sources([str(first_of(generated(directory / "fleet-small", 40)))]),
             out / "warm",
             options=Ask(),
         )
         begin = time.perf_counter()
-        tables = audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=Ask())
+        tables = audit(lambda: session, read_sources([str(fleet)]), out / "first", options=Ask())
         seconds = time.perf_counter() - begin
         tasks = tables.manifest["tasks"]
         print(
@@ -248,7 +248,7 @@ def plan(directory: Path) -> None:
 
 def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
-    audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), since=since)
+    audit(lambda: session, read_sources([str(fleet)]), out, options=Ask(), since=since)
     summary = summarise(open_audit(out), most=100)
     return time.perf_counter() - begin, summary
 

@@ -15,7 +15,7 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,9 +24,10 @@ from unittest.mock import patch
 from kforensics.ask.model import Ask
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.auditing import audit
+from kforensics.fleet.judge import WorkContext
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
-from kforensics.fleet.stages import ScanContext, scan_task
+from kforensics.fleet.stages import scan_task
 from kforensics.fleet.summary import summarise
 from tests.benchmarks.fleet import (
     LONG_AGO,
@@ -126,7 +127,7 @@ def changed(arguments: argparse.Namespace) -> None:
     batch = template(SMALL_RECORDS, VALUE_LENGTH)
     with open_session("local[2]", MEMORY) as session, Scratch(arguments.directory) as out:
         # What the first job of a session costs is a part of Spark's start.
-        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         first = 0.0
         for night, every in enumerate((0, 0, GROWN_EVERY, GROWN_EVERY)):
             logs = sorted(fleet.glob("*/*/*.log"))
@@ -167,7 +168,7 @@ def skewed(arguments: argparse.Namespace) -> None:
         shutil.copytree(both / node / "large-0", alone / node / "large-0", copy_function=os.link)
     warm(alone)
     with open_session("local[2]", MEMORY) as session, Scratch(directory) as out:
-        audit(nullcontext(session), read_sources([str(alone)]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(alone)]), out / "warm", options=Ask())
         for number in range(arguments.rounds):
             for fleet in (tiny, alone, both):
                 print(f"{fleet.name:12}: {measured(session, fleet, out / f'{fleet.name}-{number}')[1]}", flush=True)
@@ -180,7 +181,7 @@ def tasks_of(fleet: Path, out: Path) -> str:
     large: list[float] = []
     others: list[float] = []
 
-    def one_by_one(_: Any, scan: ScanContext, *__: Any) -> Any:
+    def one_by_one(_: Any, scan: WorkContext, *__: Any) -> Any:
         for number in range(len(scan.pieces)):
             begin = time.thread_time()
             found = scan_task(scan, number)
@@ -194,7 +195,7 @@ def tasks_of(fleet: Path, out: Path) -> str:
         patch("kforensics.fleet.auditing.scan_and_judge", one_by_one),
         suppress(InterruptedError),
     ):
-        audit(nullcontext(), read_sources([str(fleet)]), out, options=Ask())
+        audit(lambda: None, read_sources([str(fleet)]), out, options=Ask())
     return "; ".join(
         f"{len(kind)} scan tasks {words}: {sum(kind):.2f} processor seconds, at most {max(kind, default=0):.2f}"
         for kind, words in ((large, "that read of the large partition"), (others, "of tiny ones alone"))
@@ -223,7 +224,7 @@ def local(arguments: argparse.Namespace) -> None:
     ratios = []
     with open_session("local[2]", MEMORY) as session, Scratch(arguments.directory) as out:
         # What the first job of a session costs is a part of Spark's start.
-        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         for number in range(arguments.rounds):
             beside = one_process(command, runs=1, expect=(0, 1, 3))
             begin = time.perf_counter()
@@ -244,7 +245,7 @@ def measured(session: Any, fleet: Path, out: Path, **options: Any) -> tuple[Audi
     """Audit a fleet, and say what it took."""
     begin = time.perf_counter()
     with processor_time() as spent:
-        tables = audit(nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), **options)
+        tables = audit(lambda: session, read_sources([str(fleet)]), out, options=Ask(), **options)
     seconds = time.perf_counter() - begin
     by_kind = ", ".join(f"{kind} {used:.2f}" for kind, used in sorted(spent.items()))
     stages = ", ".join(f"{name} {used:.2f}" for name, used in tables.manifest["seconds"].items())

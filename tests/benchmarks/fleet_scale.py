@@ -29,7 +29,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,10 +139,10 @@ def one(fleet: Path) -> dict[str, Any]:
         count_opens()
         with open_session("local[2]", settings) as session:
             small = fleet_of(fleet.parent, OF_A_TOPIC)
-            audit(nullcontext(session), read_sources([str(small)]), out / "warm", options=Ask())
+            audit(lambda: session, read_sources([str(small)]), out / "warm", options=Ask())
             earlier, shuffled = opened(opens), shuffled_in(events)
             with processor_time() as spent:
-                tables = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask())
+                tables = audit(lambda: session, read_sources([str(fleet)]), out / "tables", options=Ask())
             java = peak_of(session.sparkContext._gateway.proc.pid)
             counted = opened(opens) - earlier
         summary = summarise(tables, most=0)
@@ -199,11 +199,11 @@ def beside(fleet: Path, rounds: int) -> None:
     """Print what an audit takes beside `diff` of the same."""
     command = kforensics("diff", "--jobs", "2", "--format", "json", str(fleet))
     with open_session("local[2]", MEMORY) as session, Scratch(fleet.parent) as out:
-        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         for number in range(rounds):
             of_diff = one_process(command, runs=1, expect=(0, 1, 3)).processor_seconds
             with processor_time() as spent:
-                audit(nullcontext(session), read_sources([str(fleet)]), out / str(number), options=Ask())
+                audit(lambda: session, read_sources([str(fleet)]), out / str(number), options=Ask())
             used = sum(spent.values())
             by_kind = ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in sorted(spent.items()))
             print(
@@ -219,12 +219,12 @@ def killed(fleet: Path, rounds: int) -> None:
         with Scratch(fleet.parent) as out:
             settings = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
             with standalone(out) as (master, workers), open_session(master, settings) as session:
-                audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+                audit(lambda: session, read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
                 killing = threading.Thread(target=kill_midway, args=(out / "tables" / WORK / STATE, workers[0].pid))
                 if number:
                     killing.start()
                 begin = time.perf_counter()
-                tables = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask())
+                tables = audit(lambda: session, read_sources([str(fleet)]), out / "tables", options=Ask())
                 seconds = time.perf_counter() - begin
                 if number:
                     killing.join()

@@ -2,7 +2,6 @@
 
 import json
 import os
-from contextlib import nullcontext
 
 import pytest
 
@@ -48,7 +47,7 @@ def run_audit(spark, tmp_path):
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
         tables = audit(
-            nullcontext(spark),
+            lambda: spark,
             given,
             target,
             options=options or Ask(),
@@ -77,7 +76,7 @@ def audit_here(monkeypatch, tmp_path):
     from kforensics.fleet import auditing, stages
     from kforensics.fleet.sources import read_sources
 
-    monkeypatch.setattr(stages, "_run", lambda _session, scan, judge, *_: stages.scan_here(scan, judge))
+    monkeypatch.setattr(stages, "_run", lambda _session, scan, *_: stages.scan_here(scan))
     monkeypatch.setattr(auditing, "cores_of", lambda _: 2)
     count = 0
 
@@ -87,6 +86,6 @@ def audit_here(monkeypatch, tmp_path):
         monkeypatch.setattr(auditing, "groups_of", lambda *_: groups)
         given = read_sources([str(one) for one in sources])
         target = out or tmp_path / f"tables-{count}"
-        return auditing.audit(nullcontext(), given, target, options=options or Ask(), **more)
+        return auditing.audit(lambda: None, given, target, options=options or Ask(), **more)
 
     return run

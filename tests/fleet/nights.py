@@ -10,7 +10,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -225,7 +224,7 @@ def main() -> None:
 
         def audited(inventories: Sequence[str], history: Path, name: str, options: Ask) -> AuditTables:
             more: dict[str, Any] = {"options": options, "is_history": True, "audit_id": name, "keep_going": True}
-            return audit(nullcontext(session), read_sources(inventories), history, **more)
+            return audit(lambda: session, read_sources(inventories), history, **more)
 
         told = run_nights(arguments.directory, arguments.nights, audited)
     print("\n".join(shown(told, arguments.nights)))

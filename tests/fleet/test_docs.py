@@ -45,6 +45,7 @@ def test_every_field_of_the_documents_is_documented():
         "counts",
         "open_findings",  # of the metrics alone
         "quorums",  # of the answer alone
+        "refused",  # likewise
     }
     assert {one.name for one in fields(AuditComparison)} <= told["fleet report --since"]
     assert {one.name for one in (*fields(AuditTrend), *fields(TrendLine))} - told["fleet trend"] == {"lines"}

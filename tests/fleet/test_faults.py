@@ -7,7 +7,6 @@ import shutil
 import signal
 import stat
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +177,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     cloudpickle.register_pickle_by_value(module)
     try:
         audit(
-            nullcontext(spark),
+            lambda: spark,
             [Source(location=DeadlyPath(broker)), Source(location=other)],
             tmp_path / "tables",
             options=Ask(),
@@ -199,12 +198,12 @@ def test_two_attempts_of_a_task_write_under_names_of_their_own(tmp_path):
     with tables.stream("state", "task") as first, tables.stream("state", "task") as second:
         first.write(b"first, and longer")
         second.write(b"second")
-    assert b"first, and longer" == tables.read_bytes("state", "task")
+    assert b"first, and longer" == tables.read_bytes("state/task")
 
     nothing: Any = None
     with pytest.raises(TypeError):
-        tables.write_bytes("state", "task", nothing)
-    assert b"first, and longer" == tables.read_bytes("state", "task")
+        tables.write_bytes("state/task", nothing)
+    assert b"first, and longer" == tables.read_bytes("state/task")
     assert ["task"] == [one.name for one in (tmp_path / "state").iterdir()]
 
 

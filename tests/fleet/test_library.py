@@ -2,7 +2,6 @@
 
 import inspect
 import json
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,14 +92,13 @@ def test_pages_are_one_of_the_fleet_and_one_of_each_cluster(tmp_path):
 def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkeypatch):
     node(tmp_path / "broker-1", 1)
     sessions = []
-    as_before = auditing._Session
+    as_before = auditing._Audit
 
-    def opening(session):
-        spark = session.__enter__()
-        sessions.append(spark)
-        return as_before(nullcontext(spark))
+    def noting(session, *more):
+        sessions.append(session())
+        return as_before(session, *more)
 
-    monkeypatch.setattr(auditing, "_Session", opening)
+    monkeypatch.setattr(auditing, "_Audit", noting)
     monkeypatch.setattr(auditing, "groups_of", lambda *_: 1)
     given = SimpleNamespace(createDataFrame=None)
     asked = {"topics": "orders", "metrics": tmp_path / "m.prom"}

@@ -18,8 +18,8 @@ from kforensics.fleet.tables import Tables
 def rewritten(tables, **changed):
     """Make of the lock that is held one that another process might have left."""
     (name,) = tables.names(LOCK)
-    holder = json.loads(tables.read_bytes(LOCK, name)) | changed
-    tables.write_bytes(LOCK, name, json.dumps(holder).encode())
+    holder = json.loads(tables.read_bytes(f"{LOCK}/{name}")) | changed
+    tables.write_bytes(f"{LOCK}/{name}", json.dumps(holder).encode())
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def left(tables):
         holding = hold_lock(tables)
         holding.__enter__()
         (name,) = tables.names(LOCK)
-        content = json.loads(tables.read_bytes(LOCK, name)) | changed
+        content = json.loads(tables.read_bytes(f"{LOCK}/{name}")) | changed
         holding.__exit__(None, None, None)
-        tables.write_bytes(LOCK, name, json.dumps(content).encode())
+        tables.write_bytes(f"{LOCK}/{name}", json.dumps(content).encode())
 
     return leave
 
@@ -132,7 +132,7 @@ def test_a_lock_that_no_audit_wrote_is_named_and_keeps_others_out(tables, left, 
 @pytest.mark.parametrize("content", [b"", b'{"pid": 7', b"[]", b"{}", b"[" * 100_000])
 def test_a_lock_that_was_written_in_part_is_named_and_keeps_others_out(tables, left, content):
     left()
-    tables.write_bytes(LOCK, tables.names(LOCK)[0], content)
+    tables.write_bytes(f"{LOCK}/{tables.names(LOCK)[0]}", content)
 
     with pytest.raises(UsageError, match="can't be read; remove that file if"):
         hold_lock(tables, take_over=True).__enter__()
@@ -154,7 +154,7 @@ def test_what_lost_its_lock_is_not_declared_complete(tables):
     with hold_lock(tables) as held:
         rewritten(tables, host="elsewhere", seen_ns=0)
         (name,) = tables.names(LOCK)
-        tables.remove_file(LOCK, name)
+        tables.remove_file(f"{LOCK}/{name}")
         with pytest.raises(UsageError, match="was taken over: what"):
             held.check()
         with hold_lock(tables), pytest.raises(UsageError, match="taken over by process"):
@@ -165,9 +165,9 @@ def test_signs_of_life_are_renewed_and_end_with_the_work(tables, monkeypatch):
     monkeypatch.setattr(locks, "SIGN_INTERVAL", 0.01)
     with hold_lock(tables):
         (name,) = tables.names(LOCK)
-        first = json.loads(tables.read_bytes(LOCK, name))["seen_ns"]
+        first = json.loads(tables.read_bytes(f"{LOCK}/{name}"))["seen_ns"]
         deadline = time.monotonic() + 10
-        while json.loads(tables.read_bytes(LOCK, name))["seen_ns"] == first:
+        while json.loads(tables.read_bytes(f"{LOCK}/{name}"))["seen_ns"] == first:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     assert [] == tables.names(LOCK)
