@@ -6,6 +6,7 @@ import json
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, parse_zone, with_zone_of_records
 from kforensics.units import TopicPartition
@@ -107,8 +108,21 @@ def test_a_log_over_a_change_of_summer_time_has_a_shift_before_and_one_behind(tm
         *choose_clocks([file], {}, zone=parse_zone("Europe/Berlin")),
     ):
         created = [event for event in file.events if event.kind == "log-created"]
-        assert [clock.utc_ms(event) for event in created] == between
+        assert clock.times_of(created) == between
         assert [clock.shift_at(utc_ms) for utc_ms in between] == [-2 * HOUR_MS, -HOUR_MS]
+
+
+def test_of_an_hour_that_a_clock_shows_twice_lines_are_of_the_second_time_behind_a_step_back():
+    change = round(dt.datetime(2025, 10, 26, 1, tzinfo=dt.UTC).timestamp() * 1000)
+    utc = [change + round(hours * HOUR_MS) for hours in (-1.5, -0.9, -0.2, 0.1, 0.5, 1.5)]
+    text = "".join(of_creation(one, 2 if one < change else 1, f"t-{at}") for at, one in enumerate(utc))
+    file = log_file(text)
+    created = [event for event in file.events if event.kind == "log-created"]
+    (clock,) = choose_clocks([file], {}, zone=parse_zone("Europe/Berlin"))
+
+    assert clock.times_of(created) == utc
+    # Nothing shows in which of both hours lines were written that only go on.
+    assert clock.times_of(created[:2] + created[4:]) == [utc[0], Absent.UNKNOWN, Absent.UNKNOWN, utc[5]]
 
 
 def test_a_window_that_begins_after_its_end_is_none(explained):

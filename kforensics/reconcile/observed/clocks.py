@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -36,15 +37,22 @@ def parse_zone(text: str) -> dt.tzinfo:
         raise UsageError(f"{text!r} is no time zone; write it as +02:00 or Europe/Berlin") from error
 
 
-def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:
-    """Return how far the zone is ahead of UTC, in ms, when its clocks show so many ms since 1970."""
+def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int, *, is_second: bool = False) -> int:
+    """Return how far the zone is ahead of UTC, in ms, when its clocks show so many ms since 1970, or show them for the second time."""
     wall = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=wall_ms)  # noqa: DTZ001 - a wall clock time is meant
-    offset = zone.utcoffset(wall)
+    offset = zone.utcoffset(wall.replace(fold=is_second))
     return round(offset.total_seconds() * 1000) if offset is not None else 0
+
+
+def _again_ms(zone: dt.tzinfo, wall_ms: int) -> int:
+    """Return how long after a time the clocks of a zone show it once more; 0 where they don't."""
+    return max(0, ahead_of_utc_ms(zone, wall_ms) - ahead_of_utc_ms(zone, wall_ms, is_second=True))
 
 
 _SUMMER_MS = 3_600_000
 """The most by which clocks are put on in summer."""
+_LATE_MS = 60_000
+"""Threads write their lines late, by less than this."""
 SKEW_TOLERATED_MS = 3_000
 """Lines about one epoch are written within this time on a healthy cluster; more is a clock that disagrees."""
 
@@ -104,11 +112,28 @@ class Clock:
         """Whether nothing speaks against the zone, or more than a likelihood for it."""
         return self.source not in {"first-records", "unknown"}
 
-    def utc_ms(self, event: LogEvent) -> int | Absent:
-        """Return the event's time in UTC, in ms since 1970; absent where the line has no time."""
-        if not isinstance(event.time_ms, int) or event.zone_named:
-            return event.time_ms
-        return self.utc_of(event.time_ms)
+    def times_of(self, events: Sequence[LogEvent]) -> list[int | Absent]:
+        """Return the times of the events of the file in UTC, in ms since 1970; absent where a line has none.
+
+        An hour that the clock shows twice, as it is put back, is the second one behind a line that steps back; without such
+        a line it is unknown which of both it is.
+        """
+        walls = [
+            (at, one.time_ms) for at, one in enumerate(events) if isinstance(one.time_ms, int) and not one.zone_named
+        ]
+        times = [one.time_ms for one in events]
+        for at, wall_ms in walls:
+            times[at] = self.utc_of(wall_ms)
+        if (zone := self.zone) is None:
+            return times
+        for later_ms, run in groupby(walls, lambda one: _again_ms(zone, one[1])):
+            if later_ms:
+                twice = list(run)
+                steps = (before - wall_ms for (_, before), (_, wall_ms) in pairwise(twice))
+                second = next((number for number, back_ms in enumerate(steps, 1) if back_ms > _LATE_MS), 0)
+                for at, wall_ms in twice[second:]:
+                    times[at] = self.utc_of(wall_ms) + later_ms if second else Absent.UNKNOWN
+        return times
 
     def utc_of(self, wall_ms: int) -> int:
         """Return a time of the file's clock in UTC."""

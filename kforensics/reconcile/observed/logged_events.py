@@ -113,10 +113,10 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     with_events = [(file, clock) for file, clock in zip(files, clocks, strict=True) if file.events]
     if len(with_events) == 1:
         (file, clock) = with_events[0]
-        return LoggedEvents(_item(file, clock, event) for event in file.events)
+        return LoggedEvents(_items(file, clock))
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
-    items = [[_item(file, clock, event) for event in file.events] for file, clock in zip(files, clocks, strict=True)]
+    items = [list(_items(file, clock)) for file, clock in zip(files, clocks, strict=True)]
     once = _Once(items)
     for at, file in sorted(
         enumerate(files), key=lambda one: (isinstance(one[1].node_id, Absent), not _is_rotated(one[1]))
@@ -188,9 +188,10 @@ def _place(item: LoggedEvent) -> _Place | None:
     return (item.time_ms, item.event.row, item.event.topic_partition) if isinstance(item.time_ms, int) else None
 
 
-def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:
-    node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
-    return LoggedEvent(event, node, clock.utc_ms(event), file)
+def _items(file: LogFile, clock: Clock) -> Iterator[LoggedEvent]:
+    for event, time_ms in zip(file.events, clock.times_of(file.events), strict=True):
+        node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
+        yield LoggedEvent(event, node, time_ms, file)
 
 
 class _Tie:
@@ -289,7 +290,7 @@ def _ends_of_rotated(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[
     ends: dict[tuple[int | Absent, str], int] = {}
     for file, clock in zip(files, clocks, strict=True):
         if _is_rotated(file):
-            times = [time for event in file.events if isinstance(time := clock.utc_ms(event), int)]
+            times = [time for time in clock.times_of(file.events) if isinstance(time, int)]
             key = log_written(file)
             ends[key] = max(*times, ends.get(key, 0), 0) if times else ends.get(key, 0)
     return ends

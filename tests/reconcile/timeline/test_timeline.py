@@ -191,7 +191,7 @@ def test_the_zone_of_a_log_comes_from_epochs_that_the_metadata_dates():
     [clock] = choose_clocks([file], dated)
 
     assert (-2 * HOUR_MS, "metadata", 0) == (clock.shift_ms, clock.source, clock.skew_ms)
-    assert noon_utc - 2 * HOUR_MS + 500 == clock.utc_ms(file.events[0])
+    assert [noon_utc - 2 * HOUR_MS + 500] == clock.times_of(file.events[:1])
 
 
 def test_a_clock_that_disagrees_is_aligned_and_named():
