@@ -108,7 +108,8 @@ def run(ask: Ask) -> Result[Triage]:
             one for one in of_logs.body.graver if not of_logs.body.failures or "exception" not in one.section.flags
         )
         asked = (*asked, Asked("logs", of_logs.answer))
-        headline = f"{logs.beside_failures(of_logs.body)} {answer.headline}".strip()
+        parts = logs.beside_failures(of_logs.body), answer.headline
+        headline = " ".join(filter(None, reversed(parts) if of_logs.body.failures else parts))
         answer = replace(answer, headline=headline, now=tuple(dict.fromkeys((*of_logs.answer.now, *answer.now))))
     answer = no_calmer_than_order(answer, replace(case, is_weighed=False))
     if ask.steps is not None:

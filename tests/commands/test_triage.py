@@ -145,6 +145,11 @@ def test_logs_alone_are_asked_too(shown, incident):
             "Find the process that has the directory open",
         ),
         (
+            "ERROR [KafkaServer id=0] Fatal error during KafkaServer startup. Prepare to shutdown (k)\njava.lang.OutOfMemoryError: Java heap space",
+            "Broker 0's last start failed at 2024-05-01 12:00:00 UTC: OutOfMemoryError: Java heap space.",
+            "Give the process more memory",
+        ),
+        (
             "INFO Partition [t,0] on broker 2: Cached zkVersion [12] not equal to that in zookeeper, skip updating ISR (k)",
             "Log lines name a symptom: ISR refused. Whether committed records are lost is unknown",
             "Where it goes on for the same partition, restart this broker",
