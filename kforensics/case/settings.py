@@ -25,7 +25,8 @@ from kforensics.evidence.metadata.state import ConfigChange, MetadataState, newe
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
-from kforensics.protocol.loading.node import Assignment, is_migrating
+from kforensics.protocol.loading.node import Assignment
+from kforensics.protocol.loading.settings import is_migrating
 from kforensics.protocol.retention import NO_LIMIT, RetentionPeriod, RetentionPolicy, RetentionTimes
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.source.naming import FileKind

@@ -17,6 +17,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.checkpoint.properties import LOST_DIRECTORY
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -420,6 +421,25 @@ def test_a_replica_that_a_reassignment_removes_may_be_a_stray_when_its_broker_is
     assert "reassignment" not in str(document["answer"])
 
 
+def test_what_comes_of_a_partition_whose_metadata_contradict_themselves_is_not_known(node, capsys):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    one = next(one for one in history.latest().partitions.values() if (one.topic, one.partition) == ("orders", 1))
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    whole = log.read_bytes()
+    lost = {"directories": tuple(LOST_DIRECTORY for _ in one.replicas)}
+    for change, words in (
+        ({"replicas": (1, 1), "isr": (1,), "directories": ()}, "names a broker twice among the replicas of orders-1"),
+        ({"replicas": (), "isr": (), "directories": ()}, "the metadata names no replicas of orders-1"),
+        ({"isr": (1, 9)}, "an in-sync replica that is none of the replicas of orders-1"),
+        (lost, "Whether orders-1 gets a leader is not known"),
+    ):
+        record = metadata_record("PartitionChangeRecord", {"partition_id": 1, "topic_id": one.topic_id, **change})
+        log.write_bytes(whole + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+        document, code = predict(capsys, node, "--kafka", "4.1.0")
+        assert (code, document["answer"]["state"]) == (3, "unknown"), change
+        assert words in document["answer"]["headline"] + str(document["starts"])
+
+
 def test_a_topic_whose_segments_are_smaller_than_the_version_takes_ends_the_start(node, capsys):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
     fields = {"resource_type": 2, "resource_name": "elsewhere", "name": "segment.bytes", "value": "4000"}
@@ -595,7 +615,7 @@ def test_a_folder_in_place_of_a_file_of_the_quorum_ends_the_start(node, capsys, 
 
 
 def test_logs_that_the_metadata_place_in_a_directory_that_is_not_here_have_no_leader(node, capsys):
-    said = "when the broker registers: the metadata"
+    said = "once the broker has registered: the metadata"
     assert said not in json.dumps(predict(capsys, node, "--kafka", "4.1.0")[0]["answer"])
     edit(node / "data-0" / "meta.properties", "directory.id", "C" * 21 + "A")
     assert said in json.dumps(predict(capsys, node, "--kafka", "4.1.0")[0]["answer"])

@@ -94,9 +94,12 @@ def returning_leaders(
         return ()
     unclean = {node.node.node_id for node in started if node.unclean_reason and isinstance(node.node.node_id, int)}
     existing = known_partitions(surroundings.history, (), surroundings.histories)
+    displaced = {name for node in started for name in node.displaced}
     with_logs = {(log.topic, log.partition) for node in started for log in node.logs}
     found: dict[tuple[ElectionKind, int | None, tuple[int, ...]], list[str]] = {}
     for one in state.partitions.values():
+        if str(one.topic_partition) in displaced:
+            continue
         if one.topic_partition not in with_logs and (is_partial or one.topic_partition not in existing):
             continue  # not asked for, or most voters lack its record
         known = PartitionRegistration(

@@ -38,7 +38,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
+from kforensics.formats.checkpoint.properties import LOST_DIRECTORY, RESERVED_DIRECTORY_IDS, configured_voters
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -51,8 +51,8 @@ from kforensics.protocol.loading.node import (
     HeldLog,
     NodeDirectory,
     Refusal,
+    contradiction,
     fates,
-    is_migrating,
     misassigned,
     refuse_features,
     refuse_identity,
@@ -60,13 +60,16 @@ from kforensics.protocol.loading.node import (
     refuse_level,
     refuse_migration,
     refuse_registration,
+    refuse_without_controller,
+    unclean_for_controller,
+    with_zookeeper_words,
+)
+from kforensics.protocol.loading.settings import (
+    is_migrating,
     refuse_roles,
     refuse_settings,
     refuse_topic_settings,
     refuse_values,
-    refuse_without_controller,
-    unclean_for_controller,
-    with_zookeeper_words,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.versions import AskedVersion
@@ -456,6 +459,12 @@ class NodeStarter:
             is_voter = self._is_controller and own.is_of_voter and len(own.current_voters) > 1
             if is_voter and own.kraft_version > 0 and not own.voter_directories and self._asked >= (3, 9):
                 yield f"it exits once it is elected: kraft.version is {own.kraft_version}, and the metadata log names no voters"
+        if self._node.is_kraft and self._around.state is not None:
+            yield from (
+                words
+                for one in self._around.state.partitions.values()
+                if (words := contradiction(one.replicas, one.isr, f"{one.topic_partition}", self._asked))
+            )
         if isinstance(end, Unpredictable):
             return
         if quorum is not None and not self._is_controller and node_id in quorum.mixed:
@@ -876,7 +885,7 @@ class NodeStarter:
                 for one, topic, place in kept
                 if one.partition is not None and place is not None
                 for replica, directory in zip(place.replicas, place.directories, strict=False)
-                if replica == node_id and directory not in {*here, *RESERVED_DIRECTORY_IDS}
+                if replica == node_id and directory not in {*here, *set(RESERVED_DIRECTORY_IDS) - {LOST_DIRECTORY}}
             )
         known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
         return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]

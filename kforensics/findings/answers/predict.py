@@ -155,6 +155,8 @@ def _why_unknown(found: PredictedCluster) -> Iterator[str]:
         yield "Whether these are nodes of their own, or disks of one, is not known"
     if found.unknown_strays:
         yield "Which of them are strays is not known"
+    if found.displaced:
+        yield f"Whether {listed(list(found.displaced), most=4)} {form(len(found.displaced), 'gets', 'get')} a leader is not known"
     if found.is_partial:
         yield "Only the partitions that were asked for were read"
 
@@ -308,6 +310,7 @@ def _outcome(found: PredictedCluster) -> State:
         or found.allows_older
         or found.side_by_side
         or found.not_migrated
+        or found.displaced
         or any(one.is_grave for one in found.missing_directories)
     ):
         states.add(State.UNKNOWN)

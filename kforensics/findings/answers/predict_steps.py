@@ -245,8 +245,8 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
         yield found.migration
     if count := len(found.displaced):
         yield (
-            f"{listed(list(found.displaced), most=4)} {form(count, 'loses its leader', 'lose their leaders')} when the broker registers: the metadata"
-            f" {form(count, 'places it', 'place them')} in a log directory that is not here, and no election follows once the broker has corrected that."
+            f"{listed(list(found.displaced), most=4)} may stay without a leader once the broker has registered: the metadata"
+            f" {form(count, 'places it', 'place them')} in a log directory that is not here, and it is open whether an election follows when the broker has corrected that."
         )
     known = [log.due for log in found.reached if isinstance(log.due, DueSegments) and log.due.is_setting_known]
     if known:

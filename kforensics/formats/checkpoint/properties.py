@@ -28,10 +28,11 @@ from kforensics.formats.primitives.text_lines import (
 
 WHAT, NEWEST_VERSION = "meta.properties version", 1
 
+LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAg"
 RESERVED_DIRECTORY_IDS = {
     "AAAAAAAAAAAAAAAAAAAAAA": "MIGRATING",
     "AAAAAAAAAAAAAAAAAAAAAQ": "UNASSIGNED",
-    "AAAAAAAAAAAAAAAAAAAAAg": "LOST",
+    LOST_DIRECTORY: "LOST",
 }
 """The ids that `DirectoryId` reserves, which no directory may have."""
 

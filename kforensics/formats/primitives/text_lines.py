@@ -60,10 +60,11 @@ def shown(content: bytes | memoryview) -> str:
 
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:
-    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads; None if it refuses the text, as for blanks."""
-    if len(text) > 40 or not re.fullmatch(rb"[+-]?[0-9]+", text):
+    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, in digits of any script; None if it refuses the text, as for blanks."""
+    found = text.decode("utf-8", "replace") if len(text) <= 64 else ""
+    if not re.fullmatch(r"[+-]?\d+", found) or max(found) > "\uffff":
         return None
-    value = int(text)
+    value = int(found)
     return value if -(1 << (bits - 1)) <= value < 1 << (bits - 1) else None
 
 

@@ -4,14 +4,13 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 (3.7.1) and `BrokerMetadataPublisher.findStrayPartitions` (3.0 to 3.7.0); `KafkaConfig.configDef` of 0.10.2, 1.1, 2.8, 3.2 to 3.5, 3.9 and 4.1, `ConfigDef.parseType`.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
 from kforensics.protocol.loading.disk import LARGEST_INT32
 from kforensics.protocol.versions import (
     METADATA_VERSION_LEVELS,
@@ -44,9 +43,7 @@ _FEATURE_LEVELS: Mapping[str, tuple[tuple[KafkaVersion, int], ...]] = {
 """The newest level of each other feature that nodes support, with the release that brought it (`QuorumFeatures` of 3.3 to 4.4)."""
 UNREGISTERED = frozenset({"InvalidRegistrationException", "BrokerIdNotRegisteredException"})
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
-_NOT_MET = "requirement failed: "
-_FIRST_THAT_TAKES_A_DIRECTORY_TWICE = KafkaVersion(4, 4)
-_FIRST_THAT_CHECKS_LISTS = KafkaVersion(4, 2)
+NOT_MET = "requirement failed: "
 UNKNOWN_LEVEL = "No MetadataVersion with feature level"
 TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
@@ -95,7 +92,7 @@ class Refusal(NamedTuple):
     @property
     def is_of_settings(self) -> bool:
         """Whether settings alone cause it."""
-        return self.exception == "ConfigException" or self.reason.startswith((_NOT_MET, TWICE_NAMED, _MADE_WITHOUT))
+        return self.exception == "ConfigException" or self.reason.startswith((NOT_MET, TWICE_NAMED, _MADE_WITHOUT))
 
     @property
     def is_of_quorum(self) -> bool:
@@ -144,10 +141,6 @@ class HeldLog(NamedTuple):
     ending: str
     """`-future`, `-stray`, `-delete`, or nothing."""
     directory_id: str | Absent
-
-
-def _not_met(words: str) -> Refusal:
-    return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
 
 
 def refuse_without_controller(version: KafkaVersion) -> Refusal:
@@ -285,7 +278,7 @@ def refuse_quorum_state(
     Args:
         last_epoch: of its metadata log; a `quorum-state` of an earlier one counts for nothing.
     """
-    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(_is_id, configured)):
+    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(is_voter_id, configured)):
         return None
     voters, stored = set(map(int, configured)), state.current_voters
     if not isinstance(stored, Absent) and stored and set(stored) != voters:
@@ -308,14 +301,9 @@ def refuse_quorum_state(
     return Refusal("NoSuchElementException", words)
 
 
-def _is_id(text: str) -> bool:
+def is_voter_id(text: str) -> bool:
     """Whether Kafka reads a text as the id of a voter: one of its integers, of ten digits at most."""
     return text.isdecimal() and len(text) <= len(str(LARGEST_INT32)) and int(text) <= LARGEST_INT32
-
-
-def is_migrating(values: Mapping[str, str]) -> bool:
-    """Return whether the settings of a node take part in a migration from ZooKeeper (KIP-866, 3.4 to 3.9)."""
-    return values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
 
 
 def migration_words(state: int, version: KafkaVersion, *, is_enabled: bool | None) -> str:
@@ -365,82 +353,6 @@ def refuse_migration(state: int, level: int | Absent, version: KafkaVersion) -> 
         named = "3.0-IV1" if isinstance(level, Absent) else level_name(level)
         return Refusal("RuntimeException", f"{_MADE_WITHOUT} running metadata.version {named}")
     return None if state else Refusal("RuntimeException", f"{_MADE_WITHOUT} that was created in KRaft mode.")
-
-
-def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
-    """Judge the roles, the voters and the migration that a `server.properties` names, as a start without ZooKeeper does (`KafkaConfig`)."""
-    roles = {one.strip() for one in values.get("process.roles", "").split(",")} - {""}
-    configured = values.get("node.id", values.get("broker.id", "")).strip()
-    node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
-    if not roles or isinstance(node_id, Absent):
-        return None
-    if (number := _number(configured, 32)) is not None and number < 0:
-        words = "Missing configuration `node.id` which is required when `process.roles` is defined (i.e. when running in KRaft mode)."
-        if version >= FIRST_WITHOUT_ZOOKEEPER:
-            return _invalid("node.id", configured, "Value must be at least 0")
-        return Refusal("ConfigException", words)
-    if "broker.id" in values and values["broker.id"].strip() != configured:
-        return Refusal("ConfigException", "You must set `node.id` to the same value as `broker.id`.")
-    if unknown := sorted(roles - {"broker", "controller"}):
-        return _invalid("process.roles", unknown[0], "String must be one of: broker, controller")
-    migrates = (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and is_migrating(values)
-    if migrates and not values.get("zookeeper.connect", "").strip():
-        words = "If using `zookeeper.metadata.migration.enable` in KRaft mode, `zookeeper.connect` must also be set."
-        return Refusal("ConfigException", words)
-    if not values.get("controller.listener.names", "not given").strip():
-        words = "controller.listener.names must contain at least one value appearing in the 'listeners' configuration"
-        if version >= _FIRST_THAT_CHECKS_LISTS:
-            return Refusal("ConfigException", "Configuration 'controller.listener.names' must not be empty.")
-        return _not_met(words)
-    if listening := _refuse_listeners(values, roles):
-        return listening
-    named = configured_voters(values)
-    if not named:
-        is_empty = "controller.quorum.voters" in values and not values.get("controller.quorum.bootstrap.servers")
-        words = "If using process.roles, controller.quorum.voters must contain a parseable set of voters"
-        if version >= FIRST_WITH_VOTERS_IN_LOG:
-            words += ", or controller.quorum.bootstrap.servers the controllers"
-        return Refusal("ConfigException", f"{words}.") if is_empty else None
-    if strange := next((one for one in named if not _is_id(one)), ""):
-        words = f"Failed to parse voter ID as an integer from {strange}"
-        return None if "config.providers" in values else Refusal("ConfigException", words)
-    must = "must be" if "controller" in roles else "must not be"
-    if (str(node_id) in named) is ("controller" in roles):
-        return None
-    words = f"the node id {node_id} {must} included in the set of voters controller.quorum.voters={', '.join(named)}"
-    role = "contains the 'controller' role" if "controller" in roles else "contains just the 'broker' role"
-    return _not_met(f"If process.roles {role}, {words}")
-
-
-_PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
-
-
-def _refuse_listeners(values: Mapping[str, str], roles: Collection[str]) -> Refusal | None:
-    """Judge the listeners of a node without ZooKeeper by its roles and by the protocols that they are mapped to."""
-    if "config.providers" in values:
-        return None
-
-    def names(key: str) -> list[str]:
-        return [one.strip().partition(":")[0].upper() for one in values.get(key, "").split(",") if one.strip()]
-
-    listening, of_controller = names("listeners"), {*names("controller.listener.names")}
-    mapped = {*names("listener.security.protocol.map")} or _PROTOCOLS | of_controller
-    if unmapped := next((one for one in listening if one not in mapped), ""):
-        return Refusal("IllegalArgumentException", f"No security protocol defined for listener {unmapped}")
-    if "broker" not in roles and of_controller and not of_controller.issuperset(listening):
-        return _not_met(
-            "The listeners config must only contain KRaft controller listeners from controller.listener.names when process.roles=controller"
-        )
-    advertised = values.get("advertised.listeners", "") or ",".join(
-        one
-        for one in values.get("listeners", "").split(",")
-        if one.strip().partition(":")[0].upper() not in of_controller
-    )
-    if "broker" in roles and "://0.0.0.0:" in advertised:
-        return _not_met(
-            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
-        )
-    return None
 
 
 def refuse_bootstrap(levels: Sequence[int], version: KafkaVersion) -> Refusal | None:
@@ -530,6 +442,17 @@ def misassigned(assigned: Mapping[tuple[str, int], Assignment]) -> tuple[str, in
     """Return the first partition that has directories, and not one for each replica (`PartitionRegistration`, 3.7)."""
     found = (key for key, one in assigned.items() if one.directories and len(one.directories) != len(one.replicas))
     return min(found, default=None)
+
+
+def contradiction(replicas: Sequence[int], isr: Sequence[int], partition: str, version: KafkaVersion) -> str:
+    """Return in words that the metadata of a partition contradict themselves, so that it is open what a controller makes of them: one of 3.7 to 4.4 lets no broker in or elects no leader (`PartitionChangeBuilder`); empty where they don't."""
+    if len(set(replicas)) < len(replicas):
+        return f"the metadata names a broker twice among the replicas of {partition}"
+    if version < FIRST_WITHOUT_ZOOKEEPER or (replicas and set(isr) <= set(replicas)):
+        return ""
+    return (
+        f"the metadata names {'an in-sync replica that is none of the' if replicas else 'no'} replicas of {partition}"
+    )
 
 
 def refuse_kraft_version(level: int, version: KafkaVersion, *, is_controller: bool, has_voters: bool) -> Refusal | None:
@@ -647,190 +570,3 @@ def _fate(
         own = dict(zip(place.replicas, place.directories, strict=False)).get(node_id, Absent.UNKNOWN)
         return Fate.PROMOTED if own == one.directory_id else Fate.KEPT
     return Fate.KEPT
-
-
-LEAST_SEGMENT_BYTES = 1 << 20
-"""The least size of a segment that a setting may name (KIP-1030): of brokers since 4.0, of topics since 4.1 (KAFKA-19080)."""
-_FIRST = (0, 8)
-
-
-class _Number(NamedTuple):
-    """A setting that is a whole number, from which version on, its largest value, and its least values with the versions that brought them; each is above the one before."""
-
-    bits: int
-    leasts: tuple[tuple[tuple[int, int], int], ...] = ()
-    since: tuple[int, int] = _FIRST
-    most: int | None = None
-
-
-class _Text(NamedTuple):
-    """A setting of topics that is no whole number: what it has to be, in words, and from which version on it is known."""
-
-    takes: Callable[[str], object]
-    problem: str
-    since: tuple[int, int] = _FIRST
-
-
-def _is_share(text: str) -> bool:
-    try:
-        return not (float(text) < 0 or float(text) > 1)
-    except ValueError:
-        return False
-
-
-_NUMBERS: Mapping[str, _Number] = {
-    "broker.id": _Number(32),
-    "node.id": _Number(32, since=(2, 8)),
-    "log.segment.bytes": _Number(32, ((_FIRST, 14), ((4, 0), LEAST_SEGMENT_BYTES))),
-    "log.retention.ms": _Number(64),
-    "log.retention.minutes": _Number(32),
-    "log.retention.hours": _Number(32),
-    "log.retention.bytes": _Number(64),
-    "log.index.size.max.bytes": _Number(32, ((_FIRST, 4),)),
-    "log.index.interval.bytes": _Number(32, ((_FIRST, 0),)),
-    "log.cleaner.delete.retention.ms": _Number(64, (((3, 3), 0),)),
-    "log.cleaner.min.compaction.lag.ms": _Number(64, (((3, 3), 0),), since=(0, 10)),
-    "log.cleaner.max.compaction.lag.ms": _Number(64, (((3, 3), 1),), since=(2, 3)),
-    "num.recovery.threads.per.data.dir": _Number(32, ((_FIRST, 1),)),
-    "transactional.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(0, 11)),
-    "producer.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(3, 4)),
-}
-"""Those that a prediction depends on; others are not judged."""
-_RETENTION_TIMES = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
-"""The first that is there counts."""
-_POLICIES = frozenset({"compact", "delete"})
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_MOST_DIGITS = 64
-"""Of a number that may be meant: Python refuses to read one of thousands of digits."""
-
-
-def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
-    """Return why a node does not start by what its `server.properties` names (`KafkaConfig`); nothing where the file has neither setting: it may be a part of one."""
-    lacking = ""
-    if version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles:
-        lacking = "process.roles"
-    elif version < FIRST_KRAFT and has_roles and not has_zookeeper:
-        lacking = "zookeeper.connect"
-    words = f'Missing required configuration "{lacking}" which has no default value.'
-    return Refusal("ConfigException", words) if lacking else None
-
-
-def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
-    """Return why a node does not start by the values of its `server.properties` that a prediction depends on (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421) is taken as in order."""
-    replaced = "config.providers" in values
-    judged = {name: value for name, value in values.items() if not (replaced and "${" in value)}
-    for name, kind in _NUMBERS.items():
-        if name in judged and version >= kind.since:
-            problem = _problem(judged[name], kind, version)
-            if problem:
-                return _invalid(name, judged[name], problem)
-    policies = judged.get("log.cleanup.policy", "")
-    for policy in (one.strip() for one in policies.split(",") if policies):
-        if policy not in _POLICIES:
-            return _invalid("log.cleanup.policy", policy, "String must be one of: compact, delete")
-    time = next((name for name in _RETENTION_TIMES if name in values), "")
-    if time in judged and not int(judged[time]):
-        return _not_met("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
-    if not judged.get("log.dirs", "not given").strip():
-        if version >= _FIRST_THAT_CHECKS_LISTS:
-            return Refusal("ConfigException", "Configuration 'log.dirs' must not be empty.")
-        return _not_met("At least one log directory must be defined via log.dirs or log.dir.")
-    paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
-    if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE or values.get("process.roles") == "controller":
-        return None
-    twice = next((path for at, path in enumerate(paths) if path and path in paths[:at]), None)
-    return None if twice is None else Refusal("KafkaException", f"{TWICE_NAMED}: {twice}")
-
-
-def _problem(value: str, kind: _Number | _Text, version: KafkaVersion) -> str:
-    if isinstance(kind, _Text):
-        return "" if kind.takes(value) else kind.problem
-    number = _number(value, kind.bits)
-    if number is None:
-        return f"Not a number of type {'INT' if kind.bits == 32 else 'LONG'}"
-    least = max((one for since, one in kind.leasts if version >= since), default=None)
-    if least is not None and number < least:
-        return f"Value must be at least {least}"
-    return f"Value must be no more than {kind.most}" if kind.most is not None and number > kind.most else ""
-
-
-def _number(value: str, bits: int) -> int | None:
-    if len(value) > _MOST_DIGITS or not _WHOLE_NUMBER.fullmatch(value):
-        return None
-    number = int(value)
-    return number if -1 << bits - 1 <= number < 1 << bits - 1 else None
-
-
-def _invalid(name: str, value: str, problem: str) -> Refusal:
-    shown = value if len(value) <= _MOST_DIGITS else f"{value[:_MOST_DIGITS]}…"
-    return Refusal("ConfigException", f"Invalid value {shown} for configuration {name}: {problem}")
-
-
-_BOOLEAN = _Text(re.compile("true|false", re.IGNORECASE).fullmatch, "Expected value to be either true or false")
-_REPLICAS = _Text(
-    re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII).fullmatch,
-    "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
-)
-_OF_TOPICS: Mapping[str, _Number | _Text] = {
-    "segment.bytes": _Number(32, ((_FIRST, 14), ((4, 1), LEAST_SEGMENT_BYTES))),
-    "segment.ms": _Number(64, ((_FIRST, 1),)),
-    "segment.jitter.ms": _Number(64, ((_FIRST, 0),)),
-    "segment.index.bytes": _Number(32, ((_FIRST, 4),)),
-    "index.interval.bytes": _Number(32, ((_FIRST, 0),)),
-    "flush.messages": _Number(64, ((_FIRST, 1),)),
-    "flush.ms": _Number(64, ((_FIRST, 0),)),
-    "retention.bytes": _Number(64),
-    "retention.ms": _Number(64, ((_FIRST, -1),)),
-    "max.message.bytes": _Number(32, ((_FIRST, 0),)),
-    "delete.retention.ms": _Number(64, ((_FIRST, 0),)),
-    "min.compaction.lag.ms": _Number(64, ((_FIRST, 0),)),
-    "max.compaction.lag.ms": _Number(64, ((_FIRST, 1),)),
-    "file.delete.delay.ms": _Number(64, ((_FIRST, 0),)),
-    "min.insync.replicas": _Number(32, ((_FIRST, 1),)),
-    "local.retention.ms": _Number(64, (((3, 6), -2),), since=(3, 6)),
-    "local.retention.bytes": _Number(64, (((3, 6), -2),), since=(3, 6)),
-    "message.timestamp.after.max.ms": _Number(64, ((_FIRST, 0),), since=(3, 6)),
-    "message.timestamp.before.max.ms": _Number(64, ((_FIRST, 0),), since=(3, 6)),
-    "compression.lz4.level": _Number(32, ((_FIRST, 1),), since=(3, 8), most=17),
-    "compression.zstd.level": _Number(32, ((_FIRST, -131_072),), since=(3, 8), most=22),
-    "max.decompressed.message.bytes": _Number(32, ((_FIRST, 1),), since=(4, 4), most=2_147_483_639),
-    "remote.copy.lag.bytes": _Number(64, ((_FIRST, -1),), since=(4, 4)),
-    "remote.copy.lag.ms": _Number(64, ((_FIRST, -1),), since=(4, 4)),
-    "cleanup.policy": _Text(
-        re.compile(r"(compact|delete)?(\s*,\s*(compact|delete)?)*").fullmatch, "String must be one of: compact, delete"
-    ),
-    "compression.type": _Text(
-        re.compile("uncompressed|zstd|lz4|snappy|gzip|producer").fullmatch,
-        "String must be one of: uncompressed, zstd, lz4, snappy, gzip, producer",
-    ),
-    "compression.gzip.level": _Text(
-        re.compile(r"-1|\+?0*[1-9]").fullmatch, "Value must be between 1 and 9 or equal to -1", (3, 8)
-    ),
-    "message.timestamp.type": _Text(
-        re.compile("CreateTime|LogAppendTime").fullmatch, "String must be one of: CreateTime, LogAppendTime"
-    ),
-    "min.cleanable.dirty.ratio": _Text(_is_share, "Value must be a number from 0 to 1"),
-    "leader.replication.throttled.replicas": _REPLICAS,
-    "follower.replication.throttled.replicas": _REPLICAS,
-    "unclean.leader.election.enable": _BOOLEAN,
-    "preallocate": _BOOLEAN,
-    "remote.storage.enable": _BOOLEAN._replace(since=(3, 6)),
-    "remote.log.copy.disable": _BOOLEAN._replace(since=(3, 9)),
-    "remote.log.delete.on.disable": _BOOLEAN._replace(since=(3, 9)),
-    "errors.deadletterqueue.group.enable": _BOOLEAN._replace(since=(4, 4)),
-}
-"""The settings of topics (`LogConfig`, 3.3 to 4.4)."""
-
-
-def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
-    """Judge the settings that topics have of their own: a broker without ZooKeeper reads those of every topic before it loads a log."""
-    found: dict[str, Refusal] = {}
-    for topic, own in of_topics.items():
-        for name, value in own.items():
-            kind = _OF_TOPICS.get(name)
-            if kind is not None and version >= kind.since and (problem := _problem(value.strip(), kind, version)):
-                found[topic] = _invalid(name, value.strip(), problem)
-    if not found:
-        return None
-    first, more = min(found), f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return found[first]._replace(reason=f"{found[first].reason} (a setting of topic {first}{more})")

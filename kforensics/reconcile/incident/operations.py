@@ -68,7 +68,9 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         if entry.kind == "log-start-moved" and detail.get("reason") == DELETE_REQUEST:
             meaning = _deletion(partition, detail.get("log_start_offset"))
             yield Operation("delete-records", partition, entry.time_ms, meaning, entry.citations)
-        elif entry.kind == "reassignment":
+        elif (
+            entry.kind == "reassignment" and entry.detail.get("replicas") != ()
+        ):  # no tool leaves a partition without replicas
             meaning = _move(partition, detail.get("replicas_before"), detail.get("replicas"))
             yield Operation("reassignment", partition, entry.time_ms, meaning, entry.citations)
 

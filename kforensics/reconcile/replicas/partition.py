@@ -146,7 +146,8 @@ class PartitionJudge:
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
             self.is_assignment_stated = False
-            return newest.replicas
+            in_sync = () if isinstance(newest.isr, Absent) else newest.isr
+            return *newest.replicas, *sorted({*in_sync} - {*newest.replicas})
         self.is_assignment_stated = bool(self.ask.replicas) and not self.is_quorum
         return tuple(self.ask.replicas) if self.is_assignment_stated else Absent.UNKNOWN
 

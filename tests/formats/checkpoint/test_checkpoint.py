@@ -35,6 +35,12 @@ def test_an_empty_list_has_many_forms(data):
     assert parse_checkpoint(data) == Checkpoint()
 
 
+def test_digits_of_other_scripts_are_read_as_java_reads_them():
+    (entry,) = parse_checkpoint("0\n1\norders \u0660 \u0665\uff11\n".encode()).entries
+    assert (entry.partition, entry.offset) == (0, 51)
+    assert parse_checkpoint("0\n1\norders 0 \U0001d7ce\n".encode()).damage, "beyond 16 bits"
+
+
 def test_a_bad_line_costs_only_itself():
     data = b"0\n3\norders 0 12\norders one 3\npayments 2 99\n"
     parsed = parse_checkpoint(data)

@@ -34,6 +34,7 @@ from tests.oracle.loading.judge import OPEN_MODULES
 from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
 from tests.oracle.loading.odd_edits import odd_edits
 from tests.oracle.loading.rare_edits import rare_edits
+from tests.oracle.loading.setting_edits import setting_edits
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
@@ -315,6 +316,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
     }
     if is_kraft:
         found |= {f"node: {name}": edit for name, edit in node_edits().items()}
+        found |= {f"setting: {name}": edit for name, edit in setting_edits().items()}
         found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     found |= {f"joint: {name}": edit for name, edit in joint_edits(is_kraft=is_kraft).items()}
@@ -655,7 +657,7 @@ def _edited(
     """Return an edited copy with what is predicted of it, or why nothing is; nothing where there is nothing to edit."""
     # The addresses of voters that the metadata log names stay, as those of a node that is started again do.
     is_named = bool(base.settings.get("controller.quorum.bootstrap.servers"))
-    node = base.copied_to(work / re.sub(r"\W+", "-", name), base.ports if is_named else free_ports(2))
+    node = base.copied_to(work / re.sub(r"\W", "-", name), base.ports if is_named else free_ports(2))
     try:
         edit(node.controller if is_controller and node.controller is not None else node)
     except (ValueError, StopIteration, OSError):
@@ -696,7 +698,7 @@ def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int
     for one, _, _ in ends:
         if keep and (odd or told["is_open"]):
             shutil.copytree(
-                one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, symlinks=True, dirs_exist_ok=True
+                one.home, keep / re.sub(r"\W", "-", name) / one.home.name, symlinks=True, dirs_exist_ok=True
             )
         shutil.rmtree(one.home)
     return bool(odd)

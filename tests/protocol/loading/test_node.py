@@ -13,6 +13,7 @@ from kforensics.protocol.loading.node import (
     Fate,
     HeldLog,
     NodeDirectory,
+    contradiction,
     fates,
     migration_words,
     newest_level,
@@ -24,12 +25,11 @@ from kforensics.protocol.loading.node import (
     refuse_migration,
     refuse_quorum_state,
     refuse_registration,
-    refuse_roles,
-    refuse_topic_settings,
     refuse_without_controller,
     unclean_for_controller,
     with_zookeeper_words,
 )
+from kforensics.protocol.loading.settings import refuse_roles, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 
 NEW, OLD = KafkaVersion(4, 1), KafkaVersion(3, 6, 2)
@@ -225,6 +225,10 @@ LISTENERS = {"listeners": "PLAINTEXT://a:1,CONTROLLER://a:2", "controller.listen
 VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
 
 
+def refusal_of(version, values):
+    return refuse_values(version, values) or refuse_roles(version, 1, values)
+
+
 @pytest.mark.parametrize(
     ("changed", "exception"),
     [
@@ -261,6 +265,7 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
                 "process.roles": "broker,controller",
                 "listeners": "INSIDE://a:1,CONTROLLER://a:2",
                 "listener.security.protocol.map": "inside:SSL,CONTROLLER:SSL",
+                "inter.broker.listener.name": "INSIDE",
             },
             None,
         ),
@@ -287,13 +292,13 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
     ],
 )
 def test_roles_and_voters_by_the_settings_are_held_against_each_other(changed, exception):
-    found = refuse_roles(KafkaVersion(3, 9), 1, {**VOTERS, **changed})
+    found = refusal_of(KafkaVersion(3, 9), {**VOTERS, **changed})
     assert (found and found.exception) == exception
 
 
 def test_a_list_that_must_not_be_empty_is_a_matter_of_its_definition_since_4_2():
     changed = {**VOTERS, "process.roles": "controller", "controller.listener.names": ""}
-    found = [refuse_roles(KafkaVersion(4, minor), 1, changed) for minor in (1, 2)]
+    found = [refusal_of(KafkaVersion(4, minor), changed) for minor in (1, 2)]
     assert [one and one.exception for one in found] == ["IllegalArgumentException", "ConfigException"]
 
 
@@ -642,3 +647,9 @@ def _refused_by_state(version, configured, *, is_controller=False, node_id=1, **
         is_controller=is_controller,
         last_epoch=5,
     )
+
+
+def test_an_in_sync_replica_that_is_none_matters_since_4_0():
+    for version, is_told in (((3, 9), False), ((4, 0), True)):
+        assert bool(contradiction((1, 2), (1, 9), "t-0", KafkaVersion(*version))) is is_told
+        assert not contradiction((1, 2), (1,), "t-0", KafkaVersion(*version))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.protocol.loading.node import refuse_topic_settings, refuse_values
+from kforensics.protocol.loading.settings import refuse_roles, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
-from tests.oracle.loading.settings import NAMES, values_of
+from tests.oracle.loading.settings import JUDGED_NODES, NAMES, OF_A_NODE, values_of
 
 JUDGED = json.loads(Path(__file__).with_name("judged-settings.json").read_text())
 """The versions that threw, by setting, value and `CLASS: message`; written by `tests.oracle.loading.settings`."""
@@ -109,8 +109,6 @@ def test_a_setting_of_a_topic_that_kafka_does_not_take_ends_a_start(name, value,
     found = refuse_topic_settings(KafkaVersion(3, 9), {"t": {name: value}})
     assert (found is not None) == bool(problem)
     assert found is None or problem in found.reason
-    if name.startswith("local"):
-        assert refuse_topic_settings(KafkaVersion(3, 3), {"t": {name: value}}) is None
 
 
 def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
@@ -133,3 +131,18 @@ def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
     found = refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "broker,controller"})
     assert found is not None
     assert found.reason == "Duplicate log directory found: /a"
+
+
+@pytest.mark.parametrize("version", ["3.3.2", "3.7.1", "3.9.1", "4.1.0", "4.4.0"])
+def test_settings_of_nodes_without_zookeeper_are_refused_as_kafka_refuses_them(version):
+    different = []
+    asked = KafkaVersion(*map(int, version.split(".")))
+    for case in json.loads(JUDGED_NODES.read_text()):
+        values = {name: value for name, value in {**OF_A_NODE, **case["given"]}.items() if value is not None}
+        found = refuse_values(asked, values) or refuse_roles(asked, 1, values)
+        # What two names of one log directory do is no matter of `KafkaConfig`.
+        said = "" if found is None or found.exception == "KafkaException" else found.exception
+        if said != case["thrown"][version]:
+            different.append((case, said, found))
+
+    assert different == []
