@@ -244,12 +244,18 @@ class RetentionTimes(NamedTuple):
     @property
     def bound_ms(self) -> int | Absent:
         """A time before which no record of the topic is stamped: that of its creation, unless records show older timestamps, as mirrored ones have."""
-        created_ms = self.created_ms
-        oldest = (self.begins_ms(), *(stamp for _, stamp in self.stamps()))
-        is_mirrored = any(
-            isinstance(one, int) and 0 <= one < created_ms for one in oldest if isinstance(created_ms, int)
+        return self.created_ms if isinstance(self.older_ms, Absent) else Absent.UNKNOWN
+
+    @property
+    def older_ms(self) -> int | Absent:
+        """The oldest timestamp of a record that is before the creation of the topic; none where no record shows one."""
+        known = (self.begins_ms(), *(stamp for _, stamp in self.stamps()))
+        older = (
+            one
+            for one in known
+            if isinstance(one, int) and isinstance(self.created_ms, int) and 0 <= one < self.created_ms
         )
-        return Absent.UNKNOWN if is_mirrored else created_ms
+        return min(older, default=Absent.UNKNOWN)
 
     def _in_force(self, since_ms: int | Absent) -> Iterator[tuple[RetentionPeriod, int | Absent]]:
         """Yield each retention since a time, and when it ended; absent for the last one."""

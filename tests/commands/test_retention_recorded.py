@@ -17,6 +17,7 @@ from kforensics.commands.trace import run as trace
 from kforensics.commands.verify import run as verify
 from kforensics.damage import Absent
 from kforensics.formats.index import ProducerEntry, encode_producers
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.units import TopicPartition
 
 RECORDING = "retention-3.9"
@@ -178,11 +179,16 @@ def test_producer_snapshots_and_first_batches_say_of_when_records_are(coordinato
     assert times.begins_ms() in range(written_ms - 60_000, written_ms + 60_000)
     assert times.early_from(0, 16) == (0, times.created_ms)
     assert times._replace(created_ms=Absent.UNKNOWN).early_from(0, 16) == (15, written_ms)
-    *_, dated_back = sorted((tmp_path / "now").glob("*/future-0/*.log"))
-    shutil.copy(dated_back, snapshot.with_name(f"{0:020}.log.deleted"))
+    in_seconds = [(written_ms // 1000, b"key", b"value")] * 16
+    old = encode_record_batch(build_record_batch(0, in_seconds, partition_leader_epoch=0))
+    snapshot.with_name(f"{0:020}.log.deleted").write_bytes(old)
     again = retention_of(open_case(Ask(paths=(tmp_path / "now",), jobs=1)))(TopicPartition("zeroed", 0), 1)
     assert again.bound_ms is Absent.UNKNOWN, "records are older than their topic"
     assert again.early_from(0, 16) == (15, written_ms)
+    snapshot.unlink()
+    said = explain(Ask(paths=(tmp_path / "now",), jobs=1, topics=frozenset({"zeroed"}))).body.conclusion
+    assert "Offsets 0 to 15 of zeroed-0 were deleted by retention by time" in str(said)
+    assert "the oldest here is 1970-01-21 18:48:49 UTC, before the topic was created" in str(said)
 
 
 def test_of_segments_that_were_removed_by_hand_no_broker_is_said_to_have_deleted_them(coordinators, tmp_path):

@@ -438,10 +438,11 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
         is_other = incident.partition.topic in METADATA_TOPICS or _is_of_early_retention(incident)
         if incident.deleted_since is None or isinstance(start, Absent) or is_other:
             continue
-        first, removal = incident.deleted_since
+        first, removal, is_since = incident.deleted_since
+        since = f" since the earlier snapshot{',' * isinstance(removal.since_ms, int)}" if is_since else ""
         if removal.by not in {Remover.REQUEST, Remover.NONE}:
             sentences.append(
-                f"Offsets {first:,} to {start - 1:,} of {incident.partition} were deleted since the earlier snapshot{',' if isinstance(removal.since_ms, int) else ''} {removal.sentence}."
+                f"Offsets {first:,} to {start - 1:,} of {incident.partition} were deleted{since} {removal.sentence}."
             )
     more = len(sentences) - MOST_NAMED
     return [

@@ -229,8 +229,10 @@ class LogStart:
         if rules:
             limits = " or ".join(map(_rule_words, rules))
             removers = {Remover.TIME if one.rule is RetentionRule.TIME else Remover.SIZE for one in rules}
-            remover = Remover.UNKNOWN if len(removers) > 1 else removers.pop()
+            remover = Remover.UNKNOWN if len(removers) > 1 else next(iter(removers))
             words = f"retention {limits}, or DeleteRecords: no line says which"
+            if Remover.TIME in removers and isinstance(older_ms := times.older_ms, int):
+                words += f". Retention by time goes by timestamps, and the oldest here is {utc_words(older_ms)}, before the topic was created"
             return Removal(remover, "possible", since_ms, words, cited)
         if not any(one.policy.deletes for one in times.every):
             words = "neither retention nor DeleteRecords, which take nothing from a topic whose cleanup.policy is compact alone: the policy was another one, or files were removed by hand"

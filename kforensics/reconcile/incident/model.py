@@ -173,6 +173,15 @@ class DoubledOffsets(NamedTuple):
     """What the other logs in use hold there, in sentences."""
 
 
+class DeletedSince(NamedTuple):
+    """The first offset that a copy has below the start of the leader's log, and what deleted it."""
+
+    offset: int
+    removal: "Removal"
+    is_since_earlier: bool = True
+    """Whether an earlier snapshot has it; else it is in segments that are renamed for deletion."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
     """Everything that happened to one partition."""
@@ -181,8 +190,8 @@ class PartitionIncident:
     leader: int | Absent
     log_start_offset: int | Absent
     log_end_offset: int | Absent
-    deleted_since: "tuple[int, Removal] | None" = None
-    """The first offset that an earlier snapshot has below the start of the leader's log, and what deleted it."""
+    deleted_since: DeletedSince | None = None
+    """What was deleted below the start of the leader's log, and is in an earlier snapshot or waits for its removal."""
     leaderships: tuple[Leadership, ...]
     truncations: tuple[ExplainedTruncation, ...]
     losses: tuple[Loss, ...]

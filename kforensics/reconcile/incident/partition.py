@@ -15,7 +15,6 @@ from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.log_copies import LogCopy, outline_of
-from kforensics.reconcile.history.log_starts import Removal
 from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.history.residuals import (
     Earlier,
@@ -39,6 +38,7 @@ from kforensics.reconcile.incident.losses import (
 )
 from kforensics.reconcile.incident.model import (
     BrokenSequences,
+    DeletedSince,
     DoubledOffsets,
     ExplainedTruncation,
     GroupAtRisk,
@@ -157,12 +157,22 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
     )
 
 
-def _deleted_since(known: LogsOverTime) -> tuple[int, Removal] | None:
-    """Return the first offset of an earlier copy that is below the log start now, and what deleted it."""
-    before = [one.view.log_start_offset for one in known.copies if not one.is_final and not one.is_remnant]
-    if not before or known.log_start is None or (removal := known.log_start.removal(min(before))) is None:
+def _deleted_since(known: LogsOverTime) -> DeletedSince | None:
+    """Return what is below the log start now of an earlier copy; else of segments that are renamed for deletion, where their timestamps are of before the topic."""
+    start = known.log_start
+    if start is None:
         return None
-    return min(before), removal
+    before = [one.view.log_start_offset for one in known.copies if not one.is_final and not one.is_remnant]
+    if before and (removal := start.removal(min(before))) is not None:
+        return DeletedSince(min(before), removal)
+    renamed = [
+        one.view.content_start_offset
+        for one in known.copies
+        if one.is_remnant and not one.is_unstarted and one.view.log_end_offset <= start.offset
+    ]
+    if not renamed or isinstance(start.times.older_ms, Absent) or (removal := start.removal(min(renamed))) is None:
+        return None
+    return DeletedSince(min(renamed), removal, is_since_earlier=False)
 
 
 def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:

@@ -194,7 +194,9 @@ def test_records_that_are_stamped_before_their_topic_are_no_sign_of_a_wrong_time
     young = times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS)
     mirrored = young._replace(begins_ms=lambda: CREATED_MS - WEEK_MS)
 
-    assert Remover.TIME is start(times=mirrored).removal(0).by
+    by_age = start(times=mirrored).removal(0)
+    assert Remover.TIME is by_age.by
+    assert by_age.words.endswith("UTC, before the topic was created")
     found = start(times=young).removal(0)
     assert "or stamped earlier, as mirrored records are" in found.words
 
