@@ -218,27 +218,32 @@ class OffsetsLog:
             if former is not None:
                 if not former.removal.is_lost:
                     yield former.removal
-            elif is_cleaned and is_young and not self._was_removed(one.key.topic):
+            elif is_cleaned and is_young and not self._deletions.get(one.key.topic):
                 yield one
 
-    def _was_removed(self, topic: Name) -> bool:
-        history = self._given.history
-        named = history.topics_named(topic) if history is not None and isinstance(topic, str) else ()
-        return any(not isinstance(one.removed, Absent) for one in named)
+    @cached_property
+    def _deletions(self) -> dict[Name, list[int]]:
+        """Return the times at which each topic was deleted, by the metadata log, or lines where there is none."""
+        found: dict[Name, list[int]] = defaultdict(list)
+        if (history := self._given.history) is not None:
+            for one in history.topics.values():
+                if not isinstance(one.removed, Absent):
+                    found[one.name].append(one.removed.timestamp_ms)
+            return found
+        for item in of_kinds(self._given.cluster.events, (LogEventKind.TOPIC_DELETED,)):
+            if isinstance(item.time_ms, int) and isinstance(name := item.event.fields.get("topic_name"), str):
+                found[name].append(item.time_ms)
+        return found
 
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
         return reader.events(from_offset=detour.from_offset)
 
     def _is_removed(self, topic: Name, since_ms: int, time_ms: int) -> bool:
-        history = self._given.history
-        if history is None or not isinstance(topic, str):
-            return False
-        return any(
-            not isinstance(one.removed, Absent)
-            and max(since_ms, time_ms - TOPIC_REMOVAL_MS) <= one.removed.timestamp_ms <= time_ms
-            for one in history.topics_named(topic)
-        )
+        # A controller's line says that all brokers have deleted their replicas.
+        last_ms = time_ms + LOGGED_WITHIN_MS * (self._given.history is None)
+        first_ms = max(since_ms, time_ms - TOPIC_REMOVAL_MS)
+        return any(first_ms <= one <= last_ms for one in self._deletions.get(topic, ()))
 
     def _line_of_expiry(self, time_ms: int) -> Citation | None:
         """Return the line with which a broker of the partition said, as it appended the tombstones, that it removed expired offsets."""
