@@ -171,7 +171,8 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
             session, *paths = paths  # type: ignore[assignment] # what is called as functions of Spark are
         asked = called(name, paths, options)
         if of_fleet:
-            result = import_module("kforensics.fleet.commands").run(name, asked, session)
+            more = {"session": session} if name == "fleet-audit" else {}
+            result = import_module("kforensics.fleet.session").run(name, asked, **more)
         else:
             asked = asked if name == "simulate" else paced(asked)
             module = import_module(f"kforensics.commands.{name}")

@@ -12,6 +12,7 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.command import Output, question
 from kforensics.cli.help import ShortHelpOption, epilog_of, help_of
 from kforensics.cli.own import capture, interrupted_by_signals
+from kforensics.fleet.session import run
 from kforensics.render.emit import OutputFormat
 from kforensics.words import byte_count, counted
 
@@ -35,21 +36,15 @@ def _fleet(short_help: ShortHelpOption = None) -> None:
 @question("fleet-audit")
 def audit(output: Output, ask: FleetAsk) -> None:
     """Run an audit with a bar for each stage."""
-    from kforensics.fleet.commands import run_audit
-    from kforensics.fleet.session import require_spark
-
     output.check(())
-    require_spark()
     with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
-        result = run_audit(ask, progress)
+        result = run("fleet-audit", ask, progress=progress)
     _finish(output, result)
 
 
 @question("fleet-report")
 def report(output: Output, ask: FleetAsk) -> None:
     """Show an audit, or what changed."""
-    from kforensics.fleet.commands import run
-
     output.check((), "fleet comparison" if ask.since is not None else "fleet report")
     result = run("fleet-report", ask)
     if ask.since is None:
@@ -60,8 +55,6 @@ def report(output: Output, ask: FleetAsk) -> None:
 @question("fleet-trend")
 def trend(output: Output, ask: FleetAsk) -> None:
     """Count audit by audit."""
-    from kforensics.fleet.commands import run
-
     output.check(())
     output.finish(run("fleet-trend", ask))
 
@@ -69,8 +62,6 @@ def trend(output: Output, ask: FleetAsk) -> None:
 @question("fleet-history")
 def history(output: Output, ask: FleetAsk) -> None:
     """Trim a history."""
-    from kforensics.fleet.commands import run
-
     output.check(())
     with interrupted_by_signals():
         result = run("fleet-history", ask)

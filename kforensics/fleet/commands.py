@@ -7,7 +7,9 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyarrow.lib import ArrowException
 
 from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
@@ -23,31 +25,34 @@ from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, Fleet
 from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
+from kforensics.fleet.audit_tables import (
+    PREVIOUS,
+    AuditTables,
+    Filters,
+    earlier_audit,
+    is_in,
+    looked_again,
+    open_audit,
+    open_audits,
+    previous_audit,
+    trim_history,
+)
+from kforensics.fleet.auditing import audit
+from kforensics.fleet.comparison import compare_audits, gated_findings, trend_of
 from kforensics.fleet.file_systems import check_options, redacted
-from kforensics.fleet.session import CONNECT, configured, open_session, require_spark
-from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
+from kforensics.fleet.lock import require_free
+from kforensics.fleet.output import open_output
+from kforensics.fleet.session import CONNECT, configured, open_session
+from kforensics.fleet.sources import check_output, read_sources
+from kforensics.fleet.storage import StoragePath, parse_location
+from kforensics.fleet.summary import summarise
+from kforensics.fleet.tables import Tables
+from kforensics.fleet.watch import Progress
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.render.metrics import check_metrics, write_metrics
 
-if TYPE_CHECKING:
-    from kforensics.fleet.audit_tables import AuditTables, Filters
-    from kforensics.fleet.watch import Stage
-
 UNKNOWN_CLUSTER = "unknown"
 """The name of what is of no known cluster."""
-
-
-def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
-    """Return what a command answers."""
-    if command == "fleet-audit":
-        require_spark()
-        return run_audit(request, session=session)
-    require_pyarrow()
-    if command == "fleet-report":
-        return run_report(request) if request.since is None else run_comparison(request)
-    if command == "fleet-trend":
-        return run_trend(request)
-    return run_history(request)
 
 
 def _steadily(run: Callable[[FleetAsk], Result[Body]]) -> Callable[[FleetAsk], Result[Body]]:
@@ -55,8 +60,6 @@ def _steadily(run: Callable[[FleetAsk], Result[Body]]) -> Callable[[FleetAsk], R
 
     @wraps(run)
     def reading(request: FleetAsk) -> Result[Body]:
-        from kforensics.fleet.audit_tables import looked_again
-        from kforensics.fleet.tables import Tables
 
         text = request.tables or next(iter(request.several_tables), "")
         check_options(request.storage)
@@ -67,16 +70,8 @@ def _steadily(run: Callable[[FleetAsk], Result[Body]]) -> Callable[[FleetAsk], R
     return reading
 
 
-def run_audit(
-    request: FleetAsk, progress: "Callable[[Stage], None] | None" = None, session: Any = None
-) -> Result[FleetSummary]:
+def run_audit(request: FleetAsk, progress: Progress | None = None, session: Any = None) -> Result[FleetSummary]:
     """Judge every partition of the sources on Spark, and write tables."""
-    from kforensics.fleet.audit_tables import Filters
-    from kforensics.fleet.auditing import audit
-    from kforensics.fleet.lock import require_free
-    from kforensics.fleet.output import open_output
-    from kforensics.fleet.sources import check_output, read_sources
-
     check_metrics(request.metrics)
     check_options(request.storage)
     found = read_sources(list(request.sources), request.storage)
@@ -139,8 +134,6 @@ def run_audit(
 @_steadily
 def run_report(request: FleetAsk) -> Result[FleetSummary]:
     """Summarise tables of an audit, or a part of them."""
-    from kforensics.fleet.audit_tables import open_audit
-
     check_metrics(request.metrics)
     rules = _gate_rules(request)
     place = parse_location(str(request.tables), request.storage)
@@ -151,7 +144,7 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
         filters = _filters(request, tables)
         earlier = _compared_with(tables, None, request.storage)
 
-        def report(of: "Filters") -> Result[FleetSummary]:
+        def report(of: Filters) -> Result[FleetSummary]:
             return _summary("fleet report", tables, earlier, most=request.most, filters=of, rules=rules)
 
         result = report(filters)
@@ -182,8 +175,6 @@ def _write_pages(folder: Path, result: Result[FleetSummary], of_cluster: Callabl
 @contextmanager
 def _named_errors(place: Path) -> Iterator[None]:
     """Turn what storage refuses while tables are read or written into an error that names them and shows no credential."""
-    from pyarrow.lib import ArrowException
-
     try:
         yield
     except EvidenceError:
@@ -195,10 +186,8 @@ def _named_errors(place: Path) -> Iterator[None]:
         raise EvidenceUnreadable(str(place), f"can't be read or written: {words}") from None
 
 
-def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[str, str]) -> "AuditTables | None":
+def _compared_with(tables: AuditTables, since: str | None, storage: Mapping[str, str]) -> AuditTables | None:
     """Return the audit that an audit is compared with without being asked: what it was built on, or the one before it in its history."""
-    from kforensics.fleet.audit_tables import PREVIOUS, earlier_audit, previous_audit
-
     return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)
 
 
@@ -214,13 +203,12 @@ def _gate_rules(request: FleetAsk) -> "tuple[tuple[FailOn, ...], tuple[Acceptanc
     return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
-def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
+def _filters(request: FleetAsk, *audits: AuditTables) -> Filters:
     """Return the filters of a report.
 
     Raises:
         UsageError: one matches nothing in any of the audits: an answer about nothing would be calm.
     """
-    from kforensics.fleet.audit_tables import Filters, is_in
 
     def known(column: str, *names: str, where: Any = None) -> set[Any]:
         return {one for tables in audits for name in names for one in tables.distinct(name, column, where)}
@@ -265,9 +253,6 @@ def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]
 @_steadily
 def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     """Say what changed between two audits."""
-    from kforensics.fleet.audit_tables import earlier_audit, open_audit
-    from kforensics.fleet.comparison import compare_audits
-
     storage = request.storage
     place = parse_location(str(request.tables), storage)
     with _named_errors(place):
@@ -285,9 +270,6 @@ def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
 @_steadily
 def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     """Count the findings of audits one after the other."""
-    from kforensics.fleet.audit_tables import open_audits
-    from kforensics.fleet.comparison import trend_of
-
     storage = request.storage
     audits = []
     for place in (parse_location(text, storage) for text in request.several_tables):
@@ -300,9 +282,6 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
 
 def run_history(request: FleetAsk) -> Result[TrimmedHistory]:
     """Remove old audits of a history."""
-    from kforensics.fleet.audit_tables import trim_history
-    from kforensics.fleet.tables import Tables
-
     check_options(request.storage)
     place = parse_location(str(request.tables), request.storage)
     with _named_errors(place):
@@ -312,15 +291,13 @@ def run_history(request: FleetAsk) -> Result[TrimmedHistory]:
 
 def _summary(
     command: str,
-    tables: "AuditTables",
-    earlier: "AuditTables | None",
+    tables: AuditTables,
+    earlier: AuditTables | None,
     *,
     most: int,
-    filters: "Filters",
+    filters: Filters,
     rules: "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None",
 ) -> Result[FleetSummary]:
-    from kforensics.fleet.comparison import compare_audits, gated_findings
-    from kforensics.fleet.summary import summarise
 
     summary = summarise(tables, most=most, filters=filters)
     comparison = None if earlier is None else compare_audits(earlier, tables, filters)

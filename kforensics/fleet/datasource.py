@@ -26,10 +26,11 @@ from kforensics.evidence.content import find_range, time_entries
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
+from kforensics.fleet.facts import unpacked
 from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirLister, LogDirTask, log_dir_tasks
-from kforensics.fleet.rows import problem_of
+from kforensics.fleet.rows import problem_of, replica_row
 from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -256,7 +257,8 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
                 where = _where(task, listed[problem.path]) if problem.path in listed else {"path": problem.path}
                 if self._has_problem_rows:
                     yield self._projection.of_problem(where, problem.message)
-        yield from self._projection.of_rows(read.replicas if self._level == "replicas" else read.segments)
+        replicas = (replica_row(unpacked(row["replica"]), row) for row in read.replicas)
+        yield from self._projection.of_rows(list(replicas) if self._level == "replicas" else read.segments)
 
     def _contents(self, file: Any, where: Mapping[str, Any], start: int) -> Iterator[pa.RecordBatch | Damage]:
         if self._level == "records":

@@ -20,6 +20,7 @@ from kforensics.evidence.replica.collect import (
     changes_since,
     collect_replica,
     left_out,
+    stitch_replica,
     with_remote_start,
 )
 from kforensics.evidence.replica.ends import ends_at_hand
@@ -30,11 +31,11 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.audit_tables import AuditTables
-from kforensics.fleet.facts import NOTHING, ClusterKnowledge, JoinedKnowledge
+from kforensics.fleet.facts import NOTHING, ClusterKnowledge, JoinedKnowledge, unpacked
 from kforensics.fleet.keeping import fingerprint_of_partition
 from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
 from kforensics.fleet.plan import LogDirTask, Piece, place_of, verdict_id
-from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
+from kforensics.fleet.rows import finding_rows, problem_row, replica_row
 from kforensics.fleet.schemas import JUDGED
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
@@ -210,7 +211,10 @@ def _stitch(scanned: Scanned, context: WorkContext) -> dict[PartitionKey, list[t
     ordered = sorted(scanned.replicas, key=lambda row: (row["input"], order.get(row["source"], 0), row["sequence"]))
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
-        replica = as_captured(replica_of(row, live, deleted), context.roots[row["input"]])
+        is_whole = row["segment_files"] == len(live) + len(deleted)
+        replica = stitch_replica(unpacked(row["replica"]), live, deleted, is_read_whole=is_whole)
+        replica = replace(replica, unread_files=() if is_whole else (row["path"],))
+        replica = as_captured(replica, context.roots[row["input"]])
         if row["input"] in context.bare:
             replica = left_out(replica)
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
@@ -403,8 +407,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     every = (*replica.segments, *replica.deleted_segments)
     log = report.view if report else replica.lineage
     return {
-        **replica_row(replica, row["source"], row["sequence"], segment_files=row.get("segment_files")),
-        "fingerprint": row.get("fingerprint"),
+        **replica_row(replica, row),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": damaged_places(replica),

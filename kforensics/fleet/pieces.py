@@ -18,10 +18,10 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables, one_of
-from kforensics.fleet.facts import NOTHING
+from kforensics.fleet.facts import NOTHING, packed
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of
-from kforensics.fleet.rows import problem_row, replica_row
-from kforensics.fleet.schemas import DIGESTS, LINEAGE, OF_SEGMENTS, PLAN, REPLICAS, SEGMENTS
+from kforensics.fleet.rows import problem_row
+from kforensics.fleet.schemas import DIGESTS, LINEAGE, OF_SEGMENTS, PLAN, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
@@ -37,6 +37,7 @@ class Scanned:
     directories: list[Row] = field(default_factory=list)
     """Rows of the plan, each with its `task`: directories whose logs are read where they are judged."""
     replicas: list[Row] = field(default_factory=list)
+    """Directories with what their small files say, as JSON."""
     segments: list[Row] = field(default_factory=list)
     facts: dict[PartitionKey, str] = field(default_factory=dict)
     """What is known of partitions beside their replicas."""
@@ -159,8 +160,9 @@ def scan_piece(
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
             files = None if collected.problems else row["segment_files"]
-            found = replica_row(collected.replica, task.source, row["sequence"], segment_files=files)
-            out.replicas.append({**found, "fingerprint": row["fingerprint"]})
+            known = {one: row[one] for one in ("sequence", "topic", "partition", "path", "fingerprint")}
+            known |= {"input": task.input, "source": task.source, "segment_files": files}
+            out.replicas.append({**known, "replica": packed(collected.replica)})
         elif row["path"] not in reused:
             _read_segment(task, row, place, out, problems)
     out.problems.extend(problem_row(one) for one in problems)
@@ -201,7 +203,17 @@ def _read_segment(
 # ---------------------------------------------------------------- the parcels that travel to the judges
 
 _DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
-_REPLICA_COLUMNS = tuple(REPLICAS.names)
+_REPLICA_COLUMNS = (
+    "input",
+    "source",
+    "sequence",
+    "topic",
+    "partition",
+    "path",
+    "segment_files",
+    "fingerprint",
+    "replica",
+)
 _SEGMENT_COLUMNS = (
     *(one for one in SEGMENTS.names if one not in {"node_id", "topic", "partition", "scanned_ns", "verdict_id"}),
     "digests",

@@ -3,22 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kforensics.damage import Absent, Damage, Span
+from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.columns import (
     Row,
-    damage_of,
     damage_rows,
     known,
     known_or,
 )
 from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
-from kforensics.evidence.model import CheckpointValue, Citation, Input, Lineage, Problem, Replica, Segment
-from kforensics.evidence.replica.collect import stitch_replica
+from kforensics.evidence.model import CheckpointValue, Citation, Input, Problem, Replica
 from kforensics.findings.changes import finding_ids
 from kforensics.findings.model import Confidence, Finding, Severity
 from kforensics.source.naming import parse_partition_directory
-from kforensics.source.walk import join
-from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 
 def _reasons(absent: Mapping[str, Absent]) -> list[str]:
@@ -32,8 +29,8 @@ def _reasons_in(row: Mapping[str, Any]) -> dict[str, Absent]:
 # ---------------------------------------------------------------- replicas
 
 
-def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: int | None = None) -> Row:
-    """Return the facts of a partition directory without its segments."""
+def replica_row(replica: Replica, listed: Row) -> Row:
+    """Return the facts of a partition directory without its segments, with what who listed it knows."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value
@@ -44,8 +41,8 @@ def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: 
     return {
         "input": replica.input,
         "node_id": known(replica.broker_id),
-        "source": source,
-        "sequence": sequence,
+        "source": listed["source"],
+        "sequence": listed["sequence"],
         "topic": replica.topic_partition.topic,
         "partition": replica.topic_partition.partition,
         "state": replica.state,
@@ -60,10 +57,10 @@ def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: 
         "clean_shutdown": replica.clean_shutdown,
         "producer_snapshots": list(replica.producer_snapshots),
         "orphan_indexes": [{"base_offset": base, "path": path} for base, path in replica.orphan_indexes],
-        "segment_files": segment_files,
+        "segment_files": listed.get("segment_files"),
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
         "absent": _reasons(absent),
-        "fingerprint": None,  # who listed the directory knows it
+        "fingerprint": listed.get("fingerprint"),
     }
 
 
@@ -71,53 +68,6 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
     if isinstance(checkpoint, Absent) or isinstance(checkpoint.citation.line, Absent):
         return None
     return checkpoint.citation.line
-
-
-def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """Return the replica of a row and its segments."""
-    absent = _reasons_in(row)
-    lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
-
-    def checkpoint(name: str) -> CheckpointValue | Absent:
-        if row[name] is None:
-            return absent.get(name, Absent.NOT_WRITTEN)
-        path = join(row["log_dir"], CHECKPOINTS[name])
-        line = known_or(lines.get(name), Absent.NOT_APPLICABLE)
-        return CheckpointValue(value=row[name], citation=Citation(input=row["input"], path=path, line=line))
-
-    epochs = row["checkpoint_epochs"]
-    damage: dict[str, tuple[Damage, ...]] = {}
-    for one in row["damage"] or ():
-        damage[one["path"]] = (*damage.get(one["path"], ()), *damage_of([one]))
-    is_read_whole = row.get("segment_files") == len(segments) + len(deleted)
-    return stitch_replica(
-        Replica(
-            input=row["input"],
-            broker_id=known_or(row["node_id"], absent.get("broker_id", Absent.UNKNOWN)),
-            path=row["path"],
-            log_dir=row["log_dir"],
-            topic_partition=TopicPartition(row["topic"], row["partition"]),
-            state=row["state"],
-            topic_id=known_or(row["topic_id"], absent.get("topic_id", Absent.NOT_WRITTEN)),
-            segments=(),
-            lineage=Lineage(log_start_offset=0, log_end_offset=0),
-            checkpoint_epochs=absent.get("checkpoint_epochs", Absent.NOT_WRITTEN)
-            if epochs is None
-            else tuple(EpochEntry(one["leader_epoch"], one["start_offset"]) for one in epochs),
-            high_watermark=checkpoint("high_watermark"),
-            recovery_point=checkpoint("recovery_point"),
-            log_start=checkpoint("log_start"),
-            cleaner_point=checkpoint("cleaner_point"),
-            clean_shutdown=row["clean_shutdown"],
-            producer_snapshots=tuple(row["producer_snapshots"] or ()),
-            is_read_whole=is_read_whole,
-            unread_files=() if is_read_whole else (row["path"],),
-            orphan_indexes=tuple((one["base_offset"], one["path"]) for one in row.get("orphan_indexes") or ()),
-            damage=damage,
-        ),
-        segments,
-        deleted,
-    )
 
 
 # ---------------------------------------------------------------- inputs, findings and problems

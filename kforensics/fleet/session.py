@@ -19,6 +19,7 @@ from typing import Any
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra, UsageError
 from kforensics.fleet.file_systems import hide, redacted
+from kforensics.fleet.storage import require_pyarrow
 
 LEAST_JAVA = 17
 LOCAL_FAILURES = 4
@@ -48,6 +49,16 @@ logger.tasks.level = off
 logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
 """
+
+
+def run(command: str, request: Any, **more: Any) -> Any:
+    """Return what a command for fleets answers, unless the packages that it needs are missing."""
+    (require_spark if command == "fleet-audit" else require_pyarrow)()
+    from kforensics.fleet import commands
+
+    is_comparison = command == "fleet-report" and request.since is not None
+    name = "comparison" if is_comparison else command.removeprefix("fleet-")
+    return getattr(commands, f"run_{name}")(request, **more)
 
 
 def require_spark() -> None:

@@ -10,11 +10,12 @@ from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import digest_lists, digests_of, segment_of, segment_row
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.collect import collect_replica, stitch_replica
 from kforensics.findings.model import Severity
+from kforensics.fleet.facts import packed, unpacked
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.pieces import Scanned, group_of, pack, unpack
-from kforensics.fleet.rows import finding_of, finding_rows, replica_of, replica_row
+from kforensics.fleet.rows import finding_of, finding_rows
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.findings import finding
 
@@ -27,7 +28,16 @@ def test_replicas_and_segments_survive(incident):
     scanned = Scanned()
     for number, replica in enumerate(replicas):
         source = f"s{replica.input}"
-        scanned.replicas.append(replica_row(replica, source, number, segment_files=len(replica.segments)))
+        listed = {
+            "input": replica.input,
+            "source": source,
+            "sequence": number,
+            "path": replica.path,
+            "fingerprint": None,
+        }
+        partition = {"topic": replica.topic_partition.topic, "partition": replica.topic_partition.partition}
+        directory = packed(replace(replica, segments=()))
+        scanned.replicas.append({**listed, **partition, "segment_files": 0, "replica": directory})
         for segment in replica.segments:
             place = {
                 "input": replica.input,
@@ -51,7 +61,7 @@ def test_replicas_and_segments_survive(incident):
                 for one in part.segments
                 if one["directory"] == row["path"] and one["input"] == row["input"]
             ]
-            found[row["input"], row["path"]] = replica_of(row, own, [])
+            found[row["input"], row["path"]] = stitch_replica(unpacked(row["replica"]), own, [])
     assert len(replicas) == len(found)
     assert any(segment.damage for replica in replicas for segment in replica.segments)
     for replica in replicas:
