@@ -270,7 +270,7 @@ class _Audit:
         """Return the earlier audit that saw all as it is now."""
         begun["fingerprint"] = fingerprint_of(self._found, self._tasks, totals, self._options)
         for earlier in dict.fromkeys(self._bases.values()) if not self._found.problems else ():
-            if earlier.parts(COMMITS_TABLE) and is_unchanged(begun["fingerprint"], totals, earlier):
+            if is_unchanged(begun["fingerprint"], totals, earlier):
                 return earlier
         return None
 

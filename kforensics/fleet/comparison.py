@@ -21,7 +21,7 @@ from kforensics.fleet.audit_tables import (
     one_of,
     previous_in_history,
 )
-from kforensics.fleet.lifecycle import changes_between, is_kept, open_findings, written_changes
+from kforensics.fleet.lifecycle import changes_between, open_findings, written_changes
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth
 
@@ -101,7 +101,7 @@ def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, .
 
 def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[FindingChange]:
     """Yield what became of findings between two audits; as the later one wrote it, where it is compared with what was before it."""
-    earlier = previous_in_history(after) if is_kept(after) and before.location == after.location else None
+    earlier = previous_in_history(after) if before.location == after.location else None
     as_written = earlier is not None and earlier.audit_id == before.audit_id
     rows = written_changes(after) if as_written else changes_between(open_findings(before), after, [before])
     chosen = {"topic": filters.topics, "partition": filters.partitions, "node_id": filters.nodes, "code": filters.codes}

@@ -174,7 +174,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             return facts
         behind = _next_base(row, after)
         last = None if behind is None else behind - 1
-        of_records = ("record_offset", "offset", "batch_base_offset")
+        of_records = ("record_offset", "batch_base_offset")
         columns = ("base_offset", "last_offset") if self._level == "batches" else of_records
         return {**facts, **dict.fromkeys(columns, (base, last))}
 

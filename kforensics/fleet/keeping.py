@@ -15,7 +15,7 @@ from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.fleet.audit_tables import AuditTables, all_of
 from kforensics.fleet.facts import NOTHING, Gathered
-from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet, unread_offsets
+from kforensics.fleet.knowledge import FACTS_TABLE, Fleet, unread_offsets
 from kforensics.fleet.pieces import PartitionKey
 from kforensics.fleet.plan import DIRECTORY_WEIGHT, FILE_WEIGHT, IS_DIRECTORY, LogDirTotals, options_words, part_name
 from kforensics.fleet.schemas import FACTS, PLAN
@@ -175,8 +175,8 @@ def kept_verdicts(
     keys: set[PartitionKey] = set()
     for base, known in now.items():
         troubled = _troubled(base) | troubled_now | {(OFFSETS_TOPIC, one) for one in unread_offsets(base)}
-        if None in troubled or not base.parts(COMMITS_TABLE):
-            continue  # what could not be read may have been of any partition; what groups committed was not kept by earlier versions
+        if None in troubled:
+            continue  # what could not be read may have been of any partition
         columns = base.column_table(
             "partitions", ["fingerprint", "verdict_id", "audited_at"], pd.field("fingerprint").is_valid()
         )

@@ -384,7 +384,7 @@ def unread_offsets(base: AuditTables) -> list[int]:
 
 def _unchanged(directories: Mapping[str, Mapping[str, Any]], source: str, base: AuditTables) -> frozenset[str]:
     """Return the directories of consumers' offsets that are as an earlier audit saw them, which could read all of their files."""
-    if not directories or not base.parts(COMMITS_TABLE):
+    if not directories:
         return frozenset()
     of_topic = pd.field("topic") == OFFSETS_TOPIC
     problems = base.column_table("problems", ["topic", "partition"], of_topic | pd.field("topic").is_null())

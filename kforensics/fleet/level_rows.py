@@ -41,7 +41,7 @@ BATCHES = pa.schema(
 RECORDS = pa.schema(
     columns(
         *_WHERE,
-        (pa.int64(), "record_offset offset timestamp_ms"),
+        (pa.int64(), "record_offset timestamp_ms"),
         (pa.int32(), "key_length value_length header_count"),
         (pa.int64(), "batch_position batch_base_offset"),
         (pa.int32(), "partition_leader_epoch"),
@@ -51,7 +51,6 @@ RECORDS = pa.schema(
         (pa.int32(), "sequence"),
     )
 )
-"""`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
 
 _HEADER = pa.struct(columns((pa.binary(), "name value")))
 PAYLOADS = pa.schema(columns((pa.binary(), "key value"), (pa.list_(_HEADER), "headers")))
@@ -180,7 +179,7 @@ def _record_rows(chunk: RecordChunk, where: Mapping[str, Any], schema: pa.Schema
 
     def column(one: pa.Field) -> Any:
         match one.name:
-            case "record_offset" | "offset" | "header_count":
+            case "record_offset" | "header_count":
                 return getattr(chunk, one.name.removeprefix("record_"))
             case "timestamp_ms" | "key_length" | "value_length" | "sequence":
                 return _known(getattr(chunk, one.name), one.type)

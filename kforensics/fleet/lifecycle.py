@@ -50,11 +50,6 @@ class FindingState(StrEnum):
 _STATES = {Change.GONE: FindingState.CLOSED, Change.UNCHECKED: FindingState.NOT_CHECKED}
 
 
-def is_kept(audit: AuditTables) -> bool:
-    """Return whether an audit has written what became of each finding."""
-    return bool(audit.parts(CHANGES))
-
-
 def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = None) -> list[Row]:
     """Return the findings that are not closed as an audit left them, those among them that it did not check."""
     where = None
@@ -62,12 +57,9 @@ def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = No
         wanted = set(clusters)
         where = one_of("cluster_id", wanted - {None}, pa.string())
         where = where | pd.field("cluster_id").is_null() if None in wanted else where
-    if is_kept(audit):
-        is_open = all_of(where, pd.field("state") != FindingState.CLOSED.value)
-        rows = audit.rows(CHANGES, columns=[*_CARRIED, "change", "statement_before"], where=is_open)
-        return [row for row in rows if not _stands_in(row)]
-    rows = audit.rows("findings", columns=FINDING_COLUMNS, where=where)
-    return [{**row, **seen} for row, seen in _seen_in(audit, list(rows))]
+    is_open = all_of(where, pd.field("state") != FindingState.CLOSED.value)
+    rows = audit.rows(CHANGES, columns=[*_CARRIED, "change", "statement_before"], where=is_open)
+    return [row for row in rows if not _stands_in(row)]
 
 
 def _stands_in(row: Row) -> bool:

@@ -168,12 +168,6 @@ def _history_output(out: Path, audit_id: str | None) -> Output:
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
-    # Before, a history could have a log of another format, which would lack what is written now.
-    named = {str(one.manifest.get("table_format", "parquet")) for one in known} - {"parquet"}
-    if named:
-        raise UsageError(
-            f"{out} is a history in the format {', '.join(sorted(named))}, which there is no longer: give another --history, and --save-to"
-        )
     finished = next((one for one in known if one.audit_id == audit_id), None)
     if finished is None and any(audit_id in one.kept_from for one in known):
         raise UsageError(f"{out} holds rows of the audit {audit_id}, which was trimmed: give another --audit-id")

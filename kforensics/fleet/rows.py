@@ -145,7 +145,6 @@ def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
             for one in item.citations
         ],
         "reference_ids": list(item.references),
-        "references": list(item.references),
         "absent": _reasons(absent),
     }
 

@@ -136,11 +136,10 @@ FINDINGS = pa.schema(
         (_INT, "partition node_id"),
         (_LONG, "first_offset last_offset"),
         (pa.list_(CITATION), "citations"),
-        (pa.list_(_TEXT), "reference_ids references absent"),
+        (pa.list_(_TEXT), "reference_ids absent"),
         (_LONG, "verdict_id"),
     )
 )
-"""`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
 
 PROBLEMS = pa.schema(
     columns(

@@ -55,10 +55,10 @@ CONDITIONS = {
     "records": [
         "batch_base_offset <= 40",
         "batch_base_offset = 35 and topic = 'orders'",
-        "not offset between 10 and 100",
+        "not record_offset between 10 and 100",
         "timestamp_ms > 1 and key_length is not null and partition_leader_epoch >= 1",
         "topic like 'pay%' or node_id = 2 and not is_control",
-        "sequence <=> null and offset in (3, 4, null)",
+        "sequence <=> null and record_offset in (3, 4, null)",
     ],
     "batches": [
         "last_offset >= 60 and crc_valid",
@@ -94,7 +94,7 @@ def test_columns_are_those_asked_for(place, level):
 
 
 def test_a_condition_chooses_the_files(place):
-    chosen = paths_of(place, level="records", where="topic = 'orders' and partition in (0, 1) and offset > 3")
+    chosen = paths_of(place, level="records", where="topic = 'orders' and partition in (0, 1) and record_offset > 3")
     assert {"orders-0", "orders-1"} == {path.split("/")[-2] for path in chosen}
     assert not paths_of(place, level="segments", where="node_id = 99 or base_offset > 1000")
 
@@ -103,7 +103,7 @@ def test_names_choose_segments_where_they_are_trusted(tmp_path, place):
     copied(place, tmp_path, dirs_exist_ok=True)
     directory = next(tmp_path.rglob("orders-0"))
     shutil.copy(directory / "00000000000000000000.log", directory / "00000000000000005000.log")
-    where = "topic = 'orders' and partition = 0 and offset < 40"
+    where = "topic = 'orders' and partition = 0 and record_offset < 40"
 
     assert 80 == len(rows_of(tmp_path, level="records", where=where))
     assert 40 == len(rows_of(tmp_path, level="records", where=where, trust_names="true"))
@@ -252,16 +252,16 @@ def test_spark_counts_as_the_reader_does(spark, place):
 
     records = load("records")
     whole = records.count()
-    low, high = records.where("offset < 50"), records.where("offset >= 50")
+    low, high = records.where("record_offset < 50"), records.where("record_offset >= 50")
 
     # One DataFrame, several filters: what one query asks for must not reach another.
     assert 42 == records.where("topic = 'orders' and partition = 0 and batch_base_offset <= 40").count()
     assert 540 == whole == low.union(high).count()
-    pair = "topic = 'orders' and partition = 0 and offset "
-    shown = load("records", payloads="true", where=pair + "between 60 and 64", columns="offset, key, key_length")
+    pair = "topic = 'orders' and partition = 0 and record_offset "
+    shown = load("records", payloads="true", where=pair + "between 60 and 64", columns="record_offset, key, key_length")
     found = shown.collect()
     assert ([60, 61, 62, 63, 64], {True}) == (
-        sorted(row.offset for row in found),
+        sorted(row.record_offset for row in found),
         {len(row.key) == row.key_length for row in found},
     )
     assert {"key", "value", "headers"}.isdisjoint(records.columns)

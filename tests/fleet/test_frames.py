@@ -72,7 +72,6 @@ def test_tables_are_written_into_a_schema_by_the_writers_of_spark(spark, history
 )
 def test_a_schema_that_can_not_be_one_is_refused_before_a_session_is_started(tmp_path, monkeypatch, schema, words):
     node(tmp_path / "b1", 1)
-    monkeypatch.setattr(commands, "require_spark", lambda: None)
     monkeypatch.setattr(commands, "open_session", None)
     conf = {"spark.sql.catalog.lake": "org.example.Catalog", "spark.sql.catalog.lake.uri": "…"}
     request = FleetAsk(sources=(str(tmp_path / "b1"),), history_tables=tmp_path / "h", save_to=schema, spark_conf=conf)

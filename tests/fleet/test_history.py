@@ -242,11 +242,9 @@ def test_views_show_now_and_since_in_spark(spark, history):
 
 
 @pytest.mark.spark
-def test_no_column_needs_quotes_in_sql_but_those_that_the_next_release_drops(spark):
-    aliases = {"references", "offset"}
+def test_no_column_needs_quotes_in_sql(spark):
     known = {**AUDIT_TABLES, **LEVELS}
-    names = {name for schema in known.values() for name in schema.names}
-    chosen = sorted(names - aliases)
+    chosen = sorted({name for schema in known.values() for name in schema.names})
     spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")
     spark.conf.set("spark.sql.ansi.enabled", "true")
     try:
@@ -255,7 +253,6 @@ def test_no_column_needs_quotes_in_sql_but_those_that_the_next_release_drops(spa
     finally:
         spark.conf.unset("spark.sql.ansi.enforceReservedKeywords")
         spark.conf.unset("spark.sql.ansi.enabled")
-    assert aliases <= names
 
 
 def test_a_trend_over_other_topics_is_incomplete(tmp_path, capsys):
@@ -289,16 +286,6 @@ def test_a_filter_on_findings_makes_no_fleet_sound(tmp_path, capsys):
     screen = " ".join(capsys.readouterr().out.split())
     assert "fleet is sound" not in screen
     assert "All replicas of 1 partition agree on 2 nodes, every assigned replica given." in screen
-
-
-def test_a_history_in_a_format_that_is_gone_is_refused(tmp_path):
-    place = tmp_path / "history"
-    append(place, "one", one_finding())
-    manifest = place / "_audits" / "one.json"
-    manifest.write_text(manifest.read_text().replace('"audit_id"', '"table_format": "delta", "audit_id"', 1))
-
-    with pytest.raises(UsageError, match=r"in the format delta, which there is no longer: .* --save-to"):
-        append(place, "two", one_finding())
 
 
 def test_names_of_audits_become_names_of_files_that_are_told_apart():

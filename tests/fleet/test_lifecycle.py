@@ -215,15 +215,6 @@ def test_nights_of_three_clusters_with_brokers_that_come_and_go(audit_here, tmp_
     assert "KF204/b/orders-3/2" in table
 
 
-def test_an_audit_of_a_version_that_kept_no_changes_is_a_base_too(night, history):
-    first = night("1", 3)
-    first.manifest["tables"].pop("changes")
-    del first.manifest["compared_with"]
-    Tables(history).write_manifest("_audits/1.json", first.manifest)
-
-    assert {3: ("open", "unchanged"), 4: ("open", "new")} == life(night("2", 3, 4))
-
-
 def test_an_audit_of_its_own_has_the_changes_since_the_one_that_it_is_built_on(tmp_path):
     first = write_audit(tmp_path / "first", [one_finding(partition=3)])
     (own,) = open_audits(tmp_path / "first")
