@@ -418,9 +418,9 @@ class _Window:
         end = int(self._ends[line]) if line < len(self._ends) else len(self._text)
         return start, min(end, start + LINE_LENGTH_LIMIT)
 
-    def _line(self, line: int) -> bytes:
+    def _line(self, line: int, most: int = LINE_LENGTH_LIMIT) -> bytes:
         start, end = self._bounds(line)
-        return self._text[start:end]
+        return self._text[start : min(end, start + most)]
 
     def _read(self, position: int, line: int, start: int, end: int) -> bool:
         """Read the message that may begin at a position, and return whether the line is done with."""
@@ -643,7 +643,10 @@ class _Window:
         """Add what an exception says, with the time of the line above that it belongs to."""
         owner = self._owner
         above = owner.line - self._first_line if owner is not None else -1
-        if owner is not None and (line <= max(self._below, above) or self._belongs(above, line)):
+        between = range(above + 1, line + 1)
+        if owner is not None and (
+            line <= max(self._below, above) or (len(between) <= _BELOW_LIMIT and all(map(self._is_below, between)))
+        ):
             head = Head(
                 LineTime(owner.time_ms, owner.zone_named), None, owner.writer, -1, 0, str(owner.fields.get("clock", ""))
             )
@@ -669,23 +672,16 @@ class _Window:
             self._firsts[kind] = len(self._events)
         self._events.append(self._event(line, message, head, level))
 
-    def _belongs(self, above: int, line: int) -> bool:
-        """Whether all lines between two are of a stack trace."""
-        if line - above > _BELOW_LIMIT:
-            return False
-        return all(self._is_below(number) for number in range(above + 1, line + 1))
-
     def _is_below(self, line: int) -> bool:
-        start, end = self._bounds(line)
-        text = self._text[start : min(end, start + 2_000)]
+        """Whether a line is of a stack trace."""
+        text = self._line(line, 2_000)
         if is_of_a_stack(text):
             return True
         return LEVEL.search(text, 0, 200) is None and (not text.strip() or exception_in(text) is not None)
 
     def _head_above(self, line: int) -> Head | None:
         for number in range(line - 1, max(-1, line - _BELOW_LIMIT), -1):
-            start, end = self._bounds(number)
-            text = self._text[start : min(end, start + 400)]
+            text = self._line(number, 400)
             level = LEVEL.search(text)
             if level is not None:
                 return head_of(text[: level.start()] or text, self._layout)
@@ -719,8 +715,7 @@ class _Window:
                 moment, writer = of_fields(one.groups() for one in found if one is not None)
             if not isinstance(moment.time_ms, int) and first:
                 # As `java.util.logging` writes a time, and a journal one above the fields of a line.
-                start, end = self._bounds(first - 1)
-                text = self._text[start : min(end, start + 400)]
+                text = self._line(first - 1, 400)
                 head = head_of(text, self._layout)
                 if LEVEL.search(text) is None and 0 <= head.start < 5:  # behind a day of the week
                     return head._replace(writer=writer, start=-1, end=0)
@@ -731,8 +726,7 @@ class _Window:
         found: list[bytes] = []
         field = _OF_FIELDS.match(self._line(line))
         for number in range(line + 1, min(line + _BELOW_LIMIT, len(self._starts))):
-            start, end = self._bounds(number)
-            text = self._text[start : min(end, start + 4_000)]
+            text = self._line(number, 4_000)
             if not text.strip() or (field is not None and not text.lstrip().startswith(field[1])):
                 continue
             level = LEVEL.search(text, 0, 200)
@@ -888,15 +882,12 @@ class _Window:
                 found[shape] += step
         return found
 
-    def _with_nul(self) -> NDArray[np.intp]:
-        """Return the numbers, from 0 in the window, of lines with NUL bytes."""
-        if b"\x00" not in self._text:
-            return np.zeros(0, np.intp)
-        # A regular expression that looks back would be quadratic in long lines.
-        return distinct(np.searchsorted(self._ends, np.flatnonzero(np.frombuffer(self._text, np.uint8) == 0)))
-
     def _nul_lines(self) -> tuple[int, ...]:
-        return tuple((self._with_nul()[-_MOST_NUL_LINES:] + self._first_line).tolist())
+        if b"\x00" not in self._text:
+            return ()
+        # A regular expression that looks back would be quadratic in long lines.
+        lines = distinct(np.searchsorted(self._ends, np.flatnonzero(np.frombuffer(self._text, np.uint8) == 0)))
+        return tuple((lines[-_MOST_NUL_LINES:] + self._first_line).tolist())
 
 
 _SHAPE_NOISE = re.compile(rb"\[[^\]]*\][:,]?|\([\w$.]+\) *$|[\w.$]+:\d+ - |^[\s:|-]+")

@@ -3,7 +3,7 @@
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
@@ -206,17 +206,20 @@ def _begins_line(line: bytes) -> bool:
 
 
 def _unfolded(found: re.Match[bytes]) -> bytes:
-    out: list[bytes] = []
-    joined = 0
-    for part in found[0].split(b"\n"):
-        if out and not _begins_line(part):
-            out[-1] += part
-            joined += 1
+    lines = found[0].split(b"\n")
+    return _with_parts(lines, {at for at, line in enumerate(lines) if at and not _begins_line(line)})
+
+
+def _with_parts(lines: list[bytes], parts: Collection[int]) -> bytes:
+    """Return lines of which some are parts of the one above, with as many line ends."""
+    first = 0
+    for at in range(len(lines)):
+        if at in parts:
+            lines[first] += lines[at]
+            lines[at] = b""
         else:
-            out += [b""] * joined
-            joined = 0
-            out.append(part)
-    return b"\n".join(out) + b"\n" * joined
+            first = at
+    return b"\n".join(lines)
 
 
 @lru_cache(maxsize=4)  # who tells what a file is, and who votes on its times, look at the same beginning
@@ -229,14 +232,9 @@ def _without_wraps(text: bytes) -> bytes:
     are_fields = sum(FIELD.match(line) is not None or PRETTY.match(line) is not None for line in lines) * 2 > len(lines)
     if width not in _WRAPPED or len(full) * 5 < len(goes_on) * 4 or are_fields:
         return text
-    first = 0
-    for at in range(len(lines)):
-        if at in full:
-            lines[first] = lines[first].rstrip() + b" " + lines[at].strip()
-            lines[at] = b""
-        else:
-            first = at
-    return b"\n".join(lines)
+    for at in full:
+        lines[at - 1], lines[at] = lines[at - 1].rstrip(), b" " + lines[at].strip()
+    return _with_parts(lines, full)
 
 
 def _goes_on(line: bytes, behind: bytes) -> bool:
