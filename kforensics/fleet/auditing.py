@@ -63,7 +63,7 @@ from kforensics.fleet.plan import (
     log_dir_tasks,
     verdict_id,
 )
-from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, publish, working_chunks
+from kforensics.fleet.publishing import NO_PART, AuditStamp, ClusterOf, Counts, publish, working_chunks
 from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import (
@@ -315,7 +315,7 @@ class _Audit:
         self._clock.stage("plan")
         numbers = earlier.column_table("partitions", ["verdict_id"])["verdict_id"].combine_chunks()
         kept = where_they_are(Kept(verdicts={earlier: numbers}), self._referable())
-        write = functools.partial(publish, self._output.tables, self._layout(kept))
+        write = functools.partial(publish, self._output.tables, self._stamp(kept))
         counts: Counts = {}
         rows: dict[str, int] = {}
         for table in TAKEN_OVER:
@@ -329,16 +329,16 @@ class _Audit:
         of_earlier = {"read_bytes": 0, **{one: earlier.manifest.get(one, {}) for one in ("quorums", "refused")}}
         return self._close({**begun, **of_earlier}, rows, counts, kept, reused=reused)
 
-    def _layout(self, kept: Kept) -> Layout:
+    def _stamp(self, kept: Kept) -> AuditStamp:
         chains = {cluster or None: first for cluster, first in kept.chains.items()}
         depth = (self._options.depth or Depth.CONTENT).value
-        return replace(self._output.layout, stamp=replace(self._output.stamp, depth=depth, chains=chains))
+        return replace(self._output.stamp, depth=depth, chains=chains)
 
     def _empty_for(self, table: str, kept: Kept) -> str | None:
         return NO_PART if kept.replaced and (table in OF_VERDICTS or table == "replaced") else self._first_cluster
 
     def _publish(self, tables: Iterable[str], kept: Kept) -> Counts:
-        write = functools.partial(publish, self._output.tables, self._layout(kept))
+        write = functools.partial(publish, self._output.tables, self._stamp(kept))
         cluster_of = _cluster_of(self._booked, self._tasks)
         work, run = self._output.work, self._output.run
         counts: Counts = {}

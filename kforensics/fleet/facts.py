@@ -303,19 +303,14 @@ def _plain(value: Any) -> Any:
     if kind in _AS_THEY_ARE:
         return value
     if kind is tuple:
-        return [_plain(one) for one in value]
+        return _each(value)
     if kind is PartitionHistories:
         return None  # of each partition they travel by themselves
     if _KINDS.get(kind.__name__) is kind:
+        if isinstance(value, Enum):
+            return {kind.__name__: value.value}
         names = _NAMES.get(kind)
-        values = (
-            value.value
-            if isinstance(value, Enum)
-            else [_plain(one) for one in value]
-            if names is None
-            else [_plain(getattr(value, name)) for name in names]
-        )
-        return {kind.__name__: values}
+        return {kind.__name__: _each(value if names is None else [getattr(value, name) for name in names])}
     if isinstance(value, MetadataFacts):
         return {"MetadataFacts": [_plain(value.history), value.is_of_now, _plain(value.set_back_to)]}
     if isinstance(value, CommittedFacts):
@@ -323,10 +318,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, frozenset):
         return {"frozenset": sorted(map(_plain, value), key=json.dumps)}
     if isinstance(value, Mapping):
-        return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
+        return {"mapping": [_each(one) for one in value.items()]}
     if isinstance(value, Iterable):
-        return [_plain(one) for one in value]
+        return _each(value)
     raise TypeError(f"{kind.__name__} is no fact")
+
+
+def _each(values: Iterable[Any]) -> list[Any]:
+    return [one if type(one) in _AS_THEY_ARE else _plain(one) for one in values]
 
 
 def _value(plain: Any) -> Any:

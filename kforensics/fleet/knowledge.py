@@ -37,7 +37,7 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, place_of, verdict_id
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, place_of, state_of, verdict_id
 from kforensics.fleet.schemas import COMMITS, FACTS
 from kforensics.fleet.sources import LISTERS, Assignments, PlannedInput
 from kforensics.fleet.tables import Tables
@@ -317,18 +317,7 @@ def list_commits(fleet: Fleet, number: int, known: frozenset[str] | None = None)
         known: directories that are not read, where it is known already which these are.
     """
     task = fleet.tasks[number]
-    place = PartitionPlace(
-        state=LogDirState(
-            listings=task.found.listings,
-            input=task.input,
-            log_dir="",
-            broker_id=Absent.UNKNOWN,
-            clean_shutdown=False,
-        ),
-        path="",
-        topic_partition=TopicPartition(OFFSETS_TOPIC, 0),
-        directory_state="live",
-    )
+    place = PartitionPlace(state_of(task), "", TopicPartition(OFFSETS_TOPIC, 0), "live")
     cluster = fleet.clusters[task.input]
     known = unchanged_offsets(fleet, number)[0] if known is None else known
     rows_of = fleet.listing(number)
@@ -497,14 +486,7 @@ def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
     named: dict[str, dict[TopicPartition, int]] = {}
     for topic, partition, name, offset, line in total.named:
         named.setdefault(name, {})[TopicPartition(topic, partition)] = packed_line(offset, line)
-    return LogDirState(
-        listings=task.found.listings,
-        input=task.input,
-        log_dir=task.found.log_dir_paths[0] if task.found.log_dir_paths else "",
-        broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,
-        clean_shutdown=bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown,
-        without_directory=named,
-    )
+    return state_of(task, without_directory=named)
 
 
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:

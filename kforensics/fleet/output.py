@@ -15,7 +15,7 @@ from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, fin
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, publish, total_rows
+from kforensics.fleet.publishing import AuditStamp, Counts, check_rows, is_part_of, publish, total_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, JUDGED, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables, WorkTables
 
@@ -35,11 +35,6 @@ class Output:
     def work(self) -> Tables:
         """What the stages write."""
         return WorkTables(self.tables.location / WORK)
-
-    @property
-    def layout(self) -> Layout:
-        """The names of the finished parts."""
-        return Layout(stamp=self.stamp, is_history=self.is_history)
 
     def begin(self, manifest: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
         """Declare the audit begun, and make room for its stages."""
@@ -110,7 +105,7 @@ class Output:
         rows = pa.Table.from_pylist(life_of(before, published, last), schema=CHANGES)
         clusters = sorted(filter(None, manifest["clusters"]))
         empty_for = next(iter(clusters), None)
-        changes = publish(self.tables, self.layout, "changes", [(rows, rows["cluster_id"])], empty_for=empty_for)
+        changes = publish(self.tables, self.stamp, "changes", [(rows, rows["cluster_id"])], empty_for=empty_for)
         counts = {**counts, "changes": changes}
         whole = {
             **manifest,
@@ -177,8 +172,8 @@ def _history_output(out: Path, audit_id: str | None) -> Output:
         _require_version(out, begun)
         run = int(begun.get("run", 0)) + 1
         if audit_id is not None and begun.get("audit_id") == audit_id:
-            stamp = AuditStamp(audit_id=audit_id, audited_ns=int(begun.get("audited_ns", 0)))
-    return Output(tables=tables, stamp=stamp, run=run, is_history=True, finished=finished)
+            stamp = replace(stamp, audited_ns=int(begun.get("audited_ns", 0)))
+    return Output(tables=tables, stamp=replace(stamp, is_history=True), run=run, is_history=True, finished=finished)
 
 
 def _new_stamp(audit_id: str | None) -> AuditStamp:

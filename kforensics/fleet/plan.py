@@ -332,16 +332,24 @@ class LogDirLister:
         }
 
 
-def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
-    """Return the partition directory of a row of the plan, with the facts that its log directory has about it."""
-    partition = TopicPartition(row["topic"], row["partition"])
-    lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
-    state = LogDirState(
+def state_of(task: LogDirTask, **more: Any) -> LogDirState:
+    """Return what is known of a log directory, with what its checkpoints say as far as that is given."""
+    return LogDirState(
         listings=task.found.listings,
         input=task.input,
         log_dir=task.found.log_dir_paths[0] if task.found.log_dir_paths else "",
         broker_id=task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN,
         clean_shutdown=bool(task.found.log_dirs) and task.found.log_dirs[0].clean_shutdown,
+        **more,
+    )
+
+
+def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
+    """Return the partition directory of a row of the plan, with the facts that its log directory has about it."""
+    partition = TopicPartition(row["topic"], row["partition"])
+    lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
+    state = state_of(
+        task,
         checkpoints={
             name: {partition: packed_line(row[name], line or 0)}
             for name, line in zip(CHECKPOINTS, lines, strict=True)

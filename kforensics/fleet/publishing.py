@@ -47,6 +47,9 @@ class AuditStamp:
     chains: Mapping[str | None, str] = field(default_factory=dict)
     """By cluster, the first of the audits that have rows of this one; this one itself where it has all."""
 
+    is_history: bool = False
+    """Parts are in folders of cluster and day."""
+
     @property
     def date(self) -> str:
         """The day of the audit, in UTC."""
@@ -67,6 +70,30 @@ class AuditStamp:
         columns = [own[one.name] if one.name in own else pc.cast(rows[one.name], one.type) for one in schema]
         return pa.table(columns, schema=schema)
 
+    @property
+    def stem(self) -> str:
+        """The name of every part, up to its number."""
+        return part_stem(self.audit_id) if self.is_history else "part"
+
+    def folder(self, cluster: str | None) -> str:
+        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
+        if not self.is_history:
+            return ""
+        named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
+        return f"cluster_id={named}/audit_date={self.date}/"
+
+    def with_folders(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with the values that their folders are named by."""
+        day = pa.repeat(pa.scalar(self.date), rows.num_rows)
+        return rows.append_column("audit_date", day) if self.is_history else rows
+
+    def schema(self, table: str) -> pa.Schema:
+        """Return the columns in the files: not those that the folders are named by."""
+        schema = AUDIT_TABLES[table]
+        if not self.is_history:
+            return schema
+        return pa.schema([one for one in schema if one.name != "cluster_id"])
+
 
 def part_stem(audit_id: str) -> str:
     """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way, with a digest where it had others."""
@@ -81,40 +108,8 @@ def is_part_of(name: str, audit_id: str) -> bool:
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """The names of the parts: flat for one audit, in folders of cluster and day for a history."""
-
-    stamp: AuditStamp
-    is_history: bool = False
-
-    @property
-    def stem(self) -> str:
-        """The name of every part, up to its number."""
-        return part_stem(self.stamp.audit_id) if self.is_history else "part"
-
-    def folder(self, cluster: str | None) -> str:
-        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
-        if not self.is_history:
-            return ""
-        named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
-        return f"cluster_id={named}/audit_date={self.stamp.date}/"
-
-    def with_folders(self, rows: pa.Table) -> pa.Table:
-        """Return the rows with the values that their folders are named by."""
-        day = pa.repeat(pa.scalar(self.stamp.date), rows.num_rows)
-        return rows.append_column("audit_date", day) if self.is_history else rows
-
-    def schema(self, table: str) -> pa.Schema:
-        """Return the columns in the files: not those that the folders are named by."""
-        schema = AUDIT_TABLES[table]
-        if not self.is_history:
-            return schema
-        return pa.schema([one for one in schema if one.name != "cluster_id"])
-
-
 def publish(
-    target: Tables, layout: Layout, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
+    target: Tables, stamp: AuditStamp, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
 ) -> dict[str, int]:
     """Write the parts of one finished table, and return the rows of each.
 
@@ -122,15 +117,15 @@ def publish(
         empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers;
             `NO_PART` where it has parts of earlier audits.
     """
-    stamped = (layout.stamp.on(rows, clusters, AUDIT_TABLES[table]) for rows, clusters in chunks if rows.num_rows)
+    stamped = (stamp.on(rows, clusters, AUDIT_TABLES[table]) for rows, clusters in chunks if rows.num_rows)
     first = next(stamped, None)
     target.create([table])
     if first is None:
         if empty_for == NO_PART:
             return {}
-        part = f"{layout.folder(empty_for)}{layout.stem}-00000"
-        target.create([f"{table}/{layout.folder(empty_for)}"])
-        schema = layout.schema(table)
+        part = f"{stamp.folder(empty_for)}{stamp.stem}-00000"
+        target.create([f"{table}/{stamp.folder(empty_for)}"])
+        schema = stamp.schema(table)
         target.write(table, part, schema.empty_table(), schema)
         return {part: 0}
     filesystem, place = target.place(table)
@@ -143,16 +138,16 @@ def publish(
         counts[written.path.removeprefix(f"{begun}/").removesuffix(".parquet")] = written.metadata.num_rows
 
     form = pd.ParquetFileFormat()
-    schema = layout.with_folders(first).schema
+    schema = stamp.with_folders(first).schema
     pd.write_dataset(
-        (batch for rows in chain([first], stamped) for batch in layout.with_folders(rows).to_batches()),
+        (batch for rows in chain([first], stamped) for batch in stamp.with_folders(rows).to_batches()),
         begun,
         schema=schema,
         filesystem=filesystem,
         format=form,
         file_options=form.make_write_options(compression="zstd", write_statistics=True),
-        basename_template=f"{layout.stem}-0000{{i}}.parquet",
-        partitioning=HISTORY_PARTITIONING if layout.is_history else None,
+        basename_template=f"{stamp.stem}-0000{{i}}.parquet",
+        partitioning=HISTORY_PARTITIONING if stamp.is_history else None,
         use_threads=False,
         max_partitions=MOST_CLUSTERS,
         min_rows_per_group=ROWS_A_GROUP,

@@ -60,50 +60,34 @@ _GROUP, _DESCRIPTION, _INTERRUPT = "spark.jobGroup.id", "spark.job.description",
 
 
 @contextmanager
-def _named_job(context: Any, words: str) -> Iterator[str]:
-    """Give the jobs that are started meanwhile a group and a description of their own; those of the session's owner keep theirs."""
+def watch_tasks(
+    context: Any, stage: Stage, counters: Counters, progress: Progress | None, words: str
+) -> Iterator[None]:
+    """Give the jobs that are started meanwhile a group and a description of their own, and report the progress of one whose first stage is the given one, if Spark reports it; those of the session's owner keep theirs."""
     if context is None:
-        yield ""
+        yield
         return
     before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION, _INTERRUPT)}
     group = f"kforensics-{uuid.uuid4().hex[:12]}"
     context.setJobGroup(group, words)
+    done = threading.Event()
+    looking = (context.statusTracker(), group, stage, counters, progress, done)
+    thread = threading.Thread(target=_look, args=looking, daemon=True)
+    if progress:
+        progress(stage)
+        thread.start()
     try:
-        yield group
+        yield
     except BaseException:
         context.cancelJobGroup(group)
         raise
     finally:
+        if progress:
+            done.set()
+            thread.join()
+            progress(counters.read_into(replace(stage, tasks_done=stage.tasks)))
         for name, value in before.items():
             context.setLocalProperty(name, value)
-
-
-@contextmanager
-def watch_tasks(
-    context: Any, stage: Stage, counters: Counters, progress: Progress | None, words: str
-) -> Iterator[None]:
-    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is the given one, if Spark reports it."""
-    with _named_job(context, words) as group, _progress(context, group, stage, counters, progress):
-        yield
-
-
-@contextmanager
-def _progress(context: Any, group: str, stage: Stage, counters: Counters, progress: Progress | None) -> Iterator[None]:
-    if progress is None or context is None:
-        yield
-        return
-    progress(stage)
-    done = threading.Event()
-    thread = threading.Thread(
-        target=_look, args=(context.statusTracker(), group, stage, counters, progress, done), daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-        progress(counters.read_into(replace(stage, tasks_done=stage.tasks)))
 
 
 def _look(

@@ -122,7 +122,7 @@ def write_audit(
         counts = {
             table: publish(
                 tables,
-                output.layout,
+                output.stamp,
                 table,
                 working_chunks(output.work, table, output.run, cluster_of),
                 empty_for=cluster,
