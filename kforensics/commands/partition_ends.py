@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from kforensics.case.leaders import Leaders
+from kforensics.case.model import READ_WHOLE
 from kforensics.case.settings import retention_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.evidence.replica.ends import read_log_tail
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.log.batch_table import CONTROL_BIT, NEWEST_MAGIC
 from kforensics.formats.log.loader_values import Content, LoadFailure, Need
 from kforensics.protocol.epochs import Epochs, validated_position
 from kforensics.protocol.loading.disk import EPOCH_FILE
@@ -77,6 +81,7 @@ class PartitionEnds:
             log_start_offset=Absent.UNKNOWN if ends.start is None else ends.start.offset,
             markers_from=ends.markers_from,
             may_have_more=ends.is_guessed,
+            records_left=_records_left(ends, position.offset) if share is None else Absent.NOT_APPLICABLE,
             absent_leader=ends.absent_leader,
             removal=None if ends.start is None else ends.start.removal(position.offset),
             goes_on_at=goes_on_at,
@@ -215,6 +220,24 @@ def _epochs(place: PartitionPlace) -> Epochs:
     except EvidenceError:
         return ()
     return () if isinstance(found, LoadFailure) else tuple(cast("Epochs", found))
+
+
+def _records_left(ends: _Ends, offset: int) -> int | Absent:
+    """Return how many records a log has from an offset on at most, where its cleaner has passed that."""
+    points = [checkpoint_value(one.place.state, "cleaner_point", one.place.topic_partition) for one in ends.logs]
+    if not any(isinstance(one, CheckpointValue) and one.value > offset for one in points):
+        return Absent.NOT_APPLICABLE
+    place = ends.logs[0].place
+    if len(ends.logs) > 1 or place.length > READ_WHOLE or not place.state.store.holds_bytes:
+        return Absent.UNKNOWN
+    log, count = list_log(place), 0
+    below = sum(base <= offset for base, _ in log.segments)
+    for _, rows, _ in log.batches(log.segments[max(below - 1, 0) :]):
+        own = rows[(rows["last_offset"] >= offset) & (rows["attributes"] & CONTROL_BIT == 0)]
+        if (own["magic"] < NEWEST_MAGIC).any():
+            return Absent.UNKNOWN
+        count += int(np.minimum(own["count"], own["last_offset"] - offset + 1).sum())
+    return Absent.UNKNOWN if log.problems else count
 
 
 def _is_younger(place: PartitionPlace, position: Position, leader_epoch: int) -> bool:

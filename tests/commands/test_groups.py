@@ -18,6 +18,7 @@ from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from kforensics.evidence.coordinators.transaction_log import ShareLog
 from kforensics.findings.answers.model import Answer, State
+from kforensics.formats.log.batches import Message, encode_message_set
 from kforensics.formats.messages.coordinators import GROUP_TABLES, SHARE_TABLES
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
@@ -802,6 +803,27 @@ def test_markers_behind_a_position_are_no_unread_records(tmp_path, capsys, commi
     assert (not is_unread and committed < 7) is ("no record is unread: markers" in capsys.readouterr().out)
 
 
+@pytest.mark.parametrize(
+    ("committed", "version", "said"),
+    [
+        (5, 2, "at most 3 records up to there: a cleaner has removed others"),
+        (21, 2, "at most 1 record up to there: a cleaner has removed others"),
+        (5, 1, "an unknown number of records up to there"),
+        (25, 2, None),
+    ],
+)
+def test_a_lag_in_a_compacted_log_says_how_many_records_are_left(tmp_path, capsys, committed, version, said):
+    kept = batch(0, [(b"a", b"1")]) + batch(10, [(b"b", b"1")]) + batch(20, [(b"c", b"1")] * 2)
+    if version == 1:
+        kept = encode_message_set(Message(at, 1, 0, NOW, b"k", b"v") for at in (0, 10, 21))
+    logs = ("__consumer_offsets-0", commits_of(("payer", committed))), ("orders-0", kept)
+    now = log_directory(tmp_path / "now", *logs, checkpoints={"cleaner-offset-checkpoint": ["orders 0 22"]})
+    run_line(["groups", str(now)])
+
+    shown = capsys.readouterr().out
+    assert said in shown if said else "up to there" not in shown
+
+
 def test_a_group_whose_log_is_here_is_not_looked_for_elsewhere(tmp_path):
     now = log_directory(tmp_path / "now", ("__consumer_offsets-17", commits_of(("payer", 5))))
     said = " ".join(groups(now, groups=frozenset({"payer"})).answer.unknown)
@@ -828,11 +850,12 @@ def test_commits_in_stray_directories_are_not_told_as_none(tmp_path):
         ("[GroupMetadataManager brokerId=1] Removed 3 expired offsets in 4 milliseconds.", "expiry"),
         ("Generated 3 tombstone records while cleaning up group metadata in 4 milliseconds.", "expiry"),
         ("[GroupMetadataManager brokerId=1] Removed 0 expired offsets in 4 milliseconds.", "deletion"),
+        ("[Topic Deletion Manager 1], Deletion of topic orders successfully completed", "deletion"),
         (None, "deletion"),
     ],
 )
 @pytest.mark.parametrize("delay_s", [1, -1, 90])
-def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, line, by, delay_s):
+def test_a_removal_that_a_line_calls_expiry_or_the_deletion_of_a_topic_is_one(tmp_path, line, by, delay_s):
     at_ms = NOW - NOW % 1_000
     removed = batch(2, [commit("payer", "orders", 0, None)], time_ms=at_ms + 3_600_000)
     content = batch(0, [group_metadata("payer", 1)]) + batch(1, [commit("payer", "orders", 0, 90)]) + removed
@@ -844,6 +867,8 @@ def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, 
     last = list(groups(root, history=True).body.changes())[-1]
 
     assert (by if delay_s < 90 else "deletion") == last.by
+    is_of_topic = line is not None and "topic orders" in line and delay_s < 90
+    assert (last.reason == "the topic was deleted") is is_of_topic
     assert (last.by == "expiry") is any(one.path.endswith("server.log") for one in last.citations)
 
 

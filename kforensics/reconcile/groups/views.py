@@ -26,6 +26,8 @@ class GroupPosition:
     """The offset from which on the log holds markers of transactions alone, up to its end."""
     may_have_more: bool = False
     """The log end is that of one replica that may not lead: another may end higher."""
+    records_left: int | Absent = Absent.NOT_APPLICABLE
+    """How many records at most are left from it up to the log end, where a cleaner has passed it and offsets count more; unknown where the log does not show it."""
     absent_leader: int | None = None
     """The broker whose log would show where the partition ends, where that is known."""
     share: ShareState | None = None

@@ -73,6 +73,7 @@ shape(
         "log_start_offset": "",
         "before_markers": "is_before_markers",
         "deleted_unread": ("", "Offsets between it and the log start, which were deleted before the group read them."),
+        "records_left": "",
         "left_unread": ("", "Offsets that are left to be read; 0 where markers of transactions alone are."),
         "removal": "",
         "goes_on_at": (

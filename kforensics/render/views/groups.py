@@ -231,6 +231,10 @@ def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
         past = f"  the topic was deleted at {utc_text(one.removed_ms)}"
     elif one.is_before_markers:
         past = "  no record is unread: markers of transactions"
+    elif one.records_left is not Absent.NOT_APPLICABLE and one.lag:
+        most = one.records_left
+        known = "an unknown number of records" if isinstance(most, Absent) else f"at most {counted(most, 'record')}"
+        past = f"  {known} up to there: a cleaner has removed others"
     return (
         f"{text_of(one.topic)}-{one.partition}",
         f"{one.position.offset:,}",
