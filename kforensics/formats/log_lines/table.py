@@ -215,10 +215,11 @@ def keys() -> dict[bytes, tuple[Row, ...]]:
 
 
 @lru_cache(maxsize=1 << 15)
-def _patterns_like(begun: bytes) -> tuple[_Pattern, ...]:
-    """Return the rows whose messages begin like a text, by at most its `KEY_LENGTHS[0]` first bytes."""
+def _patterns_like(begun: bytes) -> tuple[tuple[int, bytes, bytes, bool, _Pattern], ...]:
+    """Return the rows whose messages begin like a text, by at most its `KEY_LENGTHS[0]` first bytes, behind how each is told apart."""
     known = keys()
-    return tuple(_pattern(row.number) for length in KEY_LENGTHS for row in known.get(begun[:length], ()))
+    found = (_pattern(row.number) for length in KEY_LENGTHS for row in known.get(begun[:length], ()))
+    return tuple((one.before, one.anchor, one.literal, one.row.is_searched, one) for one in found)
 
 
 @cache
@@ -309,11 +310,11 @@ LONGEST_REMEMBERED = 1 << 11
 def message_at(text: bytes, position: int, begin: int = 0, end: int | None = None) -> Message | None:
     """Return the message whose first words stand at a position of a line, which begins and ends at others of the text; None if none is known."""
     end = len(text) if end is None else end
-    for pattern in _patterns_like(text[position : min(end, position + KEY_LENGTHS[0])]):
-        row, before, anchor, literal, find, *_ = pattern
+    begun = text[position : min(end, position + KEY_LENGTHS[0])]
+    for before, anchor, literal, is_searched, pattern in _patterns_like(begun):
         begins = position >= before and text.startswith(anchor, position - before, end)
         if begins and text.find(literal, position, end) >= 0:
-            found = find(text, begin if row.is_searched else position, end)
+            found = pattern.find(text, begin if is_searched else position, end)
             if found is not None:
                 return _message(pattern, found, text, begin, end)
     return None
