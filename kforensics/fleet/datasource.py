@@ -28,7 +28,7 @@ from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
 from kforensics.fleet.facts import unpacked
 from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
-from kforensics.fleet.pieces import EarlierLooks, scan_piece
+from kforensics.fleet.pieces import scan_piece
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirLister, LogDirTask, log_dir_tasks
 from kforensics.fleet.rows import problem_of, replica_row
 from kforensics.fleet.sources import find_sources, read_sources
@@ -248,7 +248,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
                 yield self._projection.of_problem(where, problem.message)
 
     def _summaries(self, task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        read = scan_piece(task, rows, earlier=EarlierLooks([]))
+        read = scan_piece(task, rows)
         listed = {row["path"]: row for row in rows}
         for problem in map(problem_of, read.problems):
             # A log that grew meanwhile was read; its row says that it changed.

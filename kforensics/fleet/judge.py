@@ -213,7 +213,7 @@ def _stitch(scanned: Scanned, context: WorkContext) -> dict[PartitionKey, list[t
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
         is_whole = row["segment_files"] == len(live) + len(deleted)
         replica = stitch_replica(unpacked(row["replica"]), live, deleted, is_read_whole=is_whole)
-        replica = replace(replica, unread_files=() if is_whole else (row["path"],))
+        replica = replica if is_whole else replace(replica, unread_files=(row["path"],))
         replica = as_captured(replica, context.roots[row["input"]])
         if row["input"] in context.bare:
             replica = left_out(replica)

@@ -3,10 +3,9 @@
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -78,36 +77,28 @@ _DIGEST = ("bucket", "low", "high", "batches", "position")
 _EPOCH = ("leader_epoch", "start_offset")
 
 
-class EarlierLooks:
-    """Segments that were read before: in an earlier audit, or in this one before it was interrupted.
-
-    Args:
-        places: tables to look into, the newest first.
-        listed: the paths of all files that will be asked for, by log directory: tables are looked into once for them.
-    """
-
-    def __init__(self, places: Sequence[Tables], listed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
-        self._found = [_rows_of(one, listed) for one in places if listed]
-
-    def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """Return the known rows of the listed files that are the same by path, length and time of change, and the paths of these files."""
-        out = Scanned()
-        wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
-        for found in self._found:
-            _take(found.get(source, {}), wanted, out)
-        return out, frozenset(row["path"] for row in out.segments)
-
-
 _FEW = 5_000
 """Paths that rows are chosen by; of more, all rows of their log directories are taken."""
 
 
-def _rows_of(tables: Tables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
+def earlier_looks(
+    places: Sequence[Tables], listed: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Mapping[str, Sequence[Row]]], ...]:
+    """Return the rows of segments that were read before, in an earlier audit or in this one before it was interrupted, by log directory and table.
+
+    Args:
+        places: tables to look into, the newest first.
+        listed: the paths of all files that will be asked for, by log directory.
+    """
+    return tuple(_rows_of(one, listed) for one in places if listed)
+
+
+def _rows_of(tables: Tables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Row]]]:
     paths = {path for own in listed.values() for path in own}
     where = one_of("source", listed, pa.string())
     if len(paths) <= _FEW:
         where &= one_of("path", paths, pa.string())
-    out: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    out: dict[str, dict[str, list[Row]]] = {}
     for name in OF_SEGMENTS:
         parts = tables.parts(name)
         if not isinstance(tables, AuditTables):  # those of an attempt are of one log directory each
@@ -117,36 +108,31 @@ def _rows_of(tables: Tables, listed: Mapping[str, Sequence[str]]) -> dict[str, d
     return out
 
 
-def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tuple[int, int]], out: Scanned) -> None:
-    """Take up the rows of the segments that are wanted and have not changed."""
-    found = [
-        row
-        for row in rows.get("segments", ())
-        if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
-        and not row["changed"]
-        # 0 where the storage knows no time of change.
-        and 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
-    ]
+def _taken_up(rows: Mapping[str, Sequence[Row]], wanted: dict[str, tuple[int, int]]) -> Iterator[Row]:
+    """Yield the rows of the segments that are wanted and have not changed, which are wanted no more then."""
     parts: dict[str, dict[str, list[list[int]]]] = {"digests": {}, "lineage": {}}
     for table, names in (("digests", _DIGEST), ("lineage", _EPOCH)):
         for row in rows.get(table, ()):
             parts[table].setdefault(row["path"], []).append([row[name] for name in names])
-    for row in found:
+    for row in rows.get("segments", ()):
         path = row["path"]
-        if wanted.pop(path, None) is not None:
+        # 0 where the storage knows no time of change.
+        is_settled = 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
+        if is_settled and not row["changed"] and wanted.get(path) == (row["length"], row["mtime_ns"]):
+            del wanted[path]
             own = {"digests": parts["digests"].get(path, []), "epochs": parts["lineage"].get(path, [])}
-            out.segments.append({**row, **own})
+            yield {**row, **own}
 
 
 def scan_piece(
     task: LogDirTask,
     rows: Sequence[Mapping[str, Any]],
     *,
-    earlier: EarlierLooks,
+    earlier: Sequence[Mapping[str, Mapping[str, Sequence[Row]]]] = (),
 ) -> Scanned:
     """Read what a run of a log directory's listing names; what can't be read becomes a problem."""
-    out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
-    out.reused = len(reused)
+    wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows if row["kind"] != IS_DIRECTORY}
+    known = [row for one in earlier for row in _taken_up(one.get(task.source, {}), wanted)]
     node_id = task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN
     place = {
         "input": task.input,
@@ -154,16 +140,16 @@ def scan_piece(
         "source": task.source,
     }
     problems: list[Problem] = []
-    out.segments = [{**row, **place} for row in out.segments]
+    out = Scanned(segments=[{**row, **place} for row in known], reused=len(known))
     for row in rows:
         if row["kind"] == IS_DIRECTORY:
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
             files = None if collected.problems else row["segment_files"]
-            known = {one: row[one] for one in ("sequence", "topic", "partition", "path", "fingerprint")}
-            known |= {"input": task.input, "source": task.source, "segment_files": files}
-            out.replicas.append({**known, "replica": packed(collected.replica)})
-        elif row["path"] not in reused:
+            own = {one: row[one] for one in ("sequence", "topic", "partition", "path", "fingerprint")}
+            own |= {"input": task.input, "source": task.source, "segment_files": files}
+            out.replicas.append({**own, "replica": packed(collected.replica)})
+        elif row["path"] in wanted:
             _read_segment(task, row, place, out, problems)
     out.problems.extend(problem_row(one) for one in problems)
     return out

@@ -29,7 +29,7 @@ from kforensics.fleet.knowledge import (
     refused_in,
     unchanged_offsets,
 )
-from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, scan_piece
+from kforensics.fleet.pieces import Scanned, bring_facts, earlier_looks, pack, scan_piece
 from kforensics.fleet.plan import (
     IS_DIRECTORY,
     TASKS_A_CORE,
@@ -383,7 +383,7 @@ def scan_task(scan: WorkContext, number: int) -> Scanned:
     before = [scan.tables] if scan.run > 1 else []
     is_read = scan.options.depth is not Depth.TAILS
     looks = {
-        cluster: EarlierLooks([*before, *([scan.since[cluster]] if cluster in scan.since else [])], own)
+        cluster: earlier_looks([*before, *([scan.since[cluster]] if cluster in scan.since else [])], own)
         for cluster, own in (paths.items() if is_read else ())
     }
     for piece, listing in zip(scan.pieces[number], listings, strict=True):

@@ -19,7 +19,7 @@ from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.fleet import stages
-from kforensics.fleet.pieces import EarlierLooks, scan_piece
+from kforensics.fleet.pieces import scan_piece
 from kforensics.fleet.plan import LogDirLister, log_dir_tasks
 from kforensics.fleet.sources import Source, find_sources
 from kforensics.fleet.stages import errors_of_tasks
@@ -66,7 +66,7 @@ def first_task(place):
 
 
 def scanned(task, rows):
-    return scan_piece(task, rows, earlier=EarlierLooks([]))
+    return scan_piece(task, rows)
 
 
 def test_a_file_that_vanishes_is_named(broker):

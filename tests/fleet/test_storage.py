@@ -16,7 +16,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.file_systems import _of_fsspec, check_options, options_of
-from kforensics.fleet.pieces import Scanned, _take
+from kforensics.fleet.pieces import _taken_up
 from kforensics.fleet.plan import file_fingerprint
 from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, parse_location
@@ -223,6 +223,4 @@ def test_a_file_whose_time_of_change_is_unknown_never_counts_as_unchanged():
     assert file_fingerprint(unknown) != file_fingerprint(unknown)
     row = {"source": "s", "path": "a", "length": 5, "changed": False, "scanned_ns": 10**18}
     for mtime_ns, count in ((7, 1), (0, 0)):
-        out = Scanned()
-        _take({"segments": [{**row, "mtime_ns": mtime_ns}], "digests": [], "lineage": []}, {"a": (5, mtime_ns)}, out)
-        assert count == len(out.segments)
+        assert count == len([*_taken_up({"segments": [{**row, "mtime_ns": mtime_ns}]}, {"a": (5, mtime_ns)})])
