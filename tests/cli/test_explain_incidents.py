@@ -62,10 +62,13 @@ def test_what_operators_did_is_no_loss(incident, capsys):
     document, code = explain(capsys, *arguments_of(incident("recreated-topic-4.x")))
 
     assert 0 == code
-    assert {("recreated-topic", "inventory"), ("reassignment", "catalog")} == {
+    assert {("recreated-topic", "inventory"), ("reassignment", "catalog"), ("deleted-topic", "oldstuff")} == {
         (one["kind"], one["topic"]) for one in document["operations"]
     }
     assert any(sentence.startswith("On purpose, and no loss: ") for sentence in document["conclusion"])
+    assert any(words.startswith("Topic oldstuff was deleted, and ") for words in document["answer"]["tell"])
+    (step,) = [one for one in document["answer"]["now"] if one.startswith("Get back what was deleted of ")]
+    assert "kforensics salvage --what all --topic inventory --topic oldstuff " in step
 
 
 def test_a_high_watermark_past_every_log_is_no_calm_answer(incident, tmp_path, capsys):

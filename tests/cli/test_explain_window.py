@@ -68,7 +68,12 @@ def long_lived(recording):
 
 
 def answer_of(document):
-    return {key: document[key] for key in ("answer", "partitions", "conclusion", "findings", "exit_code")}
+    told = {key: document[key] for key in ("answer", "partitions", "conclusion", "findings", "exit_code")}
+    # Commands name the paths that were given.
+    return told | {
+        "answer": told["answer"]
+        | {"now": [one.partition(": $")[0].partition(": export")[0] for one in told["answer"]["now"]]}
+    }
 
 
 def test_files_from_before_the_window_are_not_read_and_the_answer_stays(incident, long_lived, capsys):

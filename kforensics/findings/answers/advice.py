@@ -1,6 +1,6 @@
 """What to do after an incident and what not to do, whom to tell, and which evidence would show more."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ class Holders(NamedTuple):
 _SALVAGING = {
     "lost": "Get what is lost out of the copies that hold it",
     "at-risk": "Save the records that are at risk",
+    "all": "Get back what was deleted, where it should not have been",
 }
 """What salvage takes, in words, by the value of `--what`."""
 
@@ -53,6 +54,14 @@ def how_to_salvage(ask: Ask, holders: Holders, *, is_lost: bool, is_held: bool, 
         )
     if is_at_risk:
         yield _salvage("at-risk", ask, holders)
+
+
+def how_to_get_back(ask: Ask, holders: Holders, topics: Collection[str]) -> Iterator[Step]:
+    """Yield how to get out of the inputs what was deleted of topics on request."""
+    if topics:
+        rescue = _salvage("all", replace(ask, topics=frozenset(topics)), holders)
+        of = f" of {listed(sorted(topics), most=MOST_NAMED)}"
+        yield Step(rescue.sentence.replace(" deleted", f" deleted{of}", 1), rescue.commands)
 
 
 def _salvage(what: str, ask: Ask, holders: Holders) -> Rescue:

@@ -1,7 +1,7 @@
 """The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.ask.model import Ask
@@ -13,6 +13,7 @@ from kforensics.findings.answers.advice import (
     Holders,
     advice_on_past_end,
     advice_on_residuals,
+    how_to_get_back,
     how_to_salvage,
     kind_of_groups,
     missing_evidence,
@@ -24,6 +25,7 @@ from kforensics.findings.answers.advice import (
 from kforensics.findings.rules.causes import prevention, with_causes
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.history.log_starts import Remover
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import furthest
@@ -75,6 +77,7 @@ def conclude(
     ]
     asked = [loss for loss in losses if loss.was_committed != "no"]
     gone = [loss for loss in asked if not loss.in_use]
+    held = [*_of_deleted_topics(incidents, operations), *_deleted_and_held(incidents, timeline, operations)]
     return Words(
         conclusion=tuple(
             map(
@@ -102,8 +105,13 @@ def conclude(
                 is_held=any(loss.held_by for loss in gone),
                 is_at_risk=len(gone) < len(asked),
             ),
+            *how_to_get_back(ask, holders, {topic for topic, _ in held}),
         ),
-        tell=(*whom_to_tell(losses), *on_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
+        tell=(
+            *whom_to_tell(losses),
+            *on_consumers(incidents),
+            *_some([words for _, words in held], "more logs or topics of which inputs hold what was deleted"),
+        ),
         later=tuple(prevention(losses, incidents)),
         missing=tuple(missing_evidence(incidents, log_files, inputs, clocks)),
     )
@@ -444,15 +452,19 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
             sentences.append(
                 f"Offsets {first:,} to {start - 1:,} of {incident.partition} were deleted{since} {removal.sentence}."
             )
+    return _some(sentences, "more partitions whose first offsets were deleted")
+
+
+def _some(sentences: Sequence[str], others: str) -> list[str]:
+    """Return the first sentences, and how many others there are."""
     more = len(sentences) - MOST_NAMED
-    return [
-        *sentences[:MOST_NAMED],
-        *([f"So were the first ones of {counted(more, 'more partition')}."] if more > 0 else []),
-    ]
+    return [*sentences[:MOST_NAMED], *([f"There are {more} {others}."] if more > 0 else [])]
 
 
-def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:
-    """Return records that a change of retention deleted between an earlier snapshot and now, with the copies that still hold them."""
+def _deleted_and_held(
+    incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry], operations: Sequence[Operation]
+) -> list[tuple[str, str]]:
+    """Return the topic of records that a change of retention or a client deleted and that directories still hold, and that they do."""
     created = {
         entry.topic_partition.topic: entry.time_ms
         for entry in timeline
@@ -468,23 +480,53 @@ def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequen
         # What a topic is created with is no change.
         if not isinstance(since, int) or entry.time_ms > since + CREATION_MS:
             changed.setdefault(topic, entry)
-    sentences = []
+    requested = {one.topic_partition for one in operations if one.kind == "delete-records"}
+    found: list[tuple[str, str]] = []
     for incident in incidents:
-        change = changed.get(incident.partition.topic)
-        start = incident.log_start_offset
-        if change is None or not isinstance(start, int) or _is_of_early_retention(incident):
+        partition, start = incident.partition, incident.log_start_offset
+        change = changed.get(partition.topic)
+        if (change is None and partition not in requested) or not isinstance(start, int):
             continue
-        held = [
-            log for log in incident.logs if not log.is_remnant and log.log_start_offset < min(start, log.log_end_offset)
+        firsts = [
+            first
+            for log in incident.logs
+            if not log.is_remnant and (first := _first_of(log)) < min(start, log.log_end_offset)
         ]
-        if held:
-            first = min(log.log_start_offset for log in held)
-            sentences.append(
-                f"Offsets {first} to {start - 1} of {incident.partition} are below the log start, and {change.detail.get('name')} was set to {change.detail.get('value')}:"
-                f" {counted(len(held), 'directory', 'directories')} among the inputs still {form(len(held), 'holds', 'hold')} some of them."
+        if firsts and not _is_of_early_retention(incident):
+            why = (
+                "a client asked to delete them"
+                if change is None
+                else f"{change.detail.get('name')} was set to {change.detail.get('value')}"
             )
-    more = len(sentences) - MOST_NAMED
-    return [
-        *sentences[:MOST_NAMED],
-        *([f"{more} more partitions lost records to a change of retention."] if more > 0 else []),
-    ]
+            directories = counted(len(firsts), "directory", "directories")
+            words = (
+                f"Offsets {min(firsts)} to {start - 1} of {partition} are below the log start, and {why}:"
+                f" {directories} among the inputs still {form(len(firsts), 'holds', 'hold')} some of them."
+            )
+            found.append((partition.topic, words))
+    return found
+
+
+def _first_of(log: LogOutline) -> int:
+    """Return the first offset that the files of a log hold: segments that begin below its start stay whole."""
+    first = log.first_base_offset
+    return min(first, log.log_start_offset) if isinstance(first, int) else log.log_start_offset
+
+
+def _of_deleted_topics(
+    incidents: Sequence[PartitionIncident], operations: Sequence[Operation]
+) -> Iterator[tuple[str, str]]:
+    """Yield the topics that were deleted and of which directories are among the inputs, and that."""
+    for one in operations:
+        topic = one.topic_partition.topic
+        if one.kind not in {"recreated-topic", "deleted-topic"}:
+            continue
+        of_topic = [incident for incident in incidents if incident.partition.topic == topic]
+        places = {(holder.input, holder.path) for incident in of_topic for holder in incident.deleted_topics}
+        places |= {(log.input, log.path) for incident in of_topic if incident.is_deleted for log in incident.logs}
+        if places:
+            directories = counted(len(places), "directory", "directories")
+            yield (
+                topic,
+                f"Topic {topic} was deleted, and {directories} of it {form(len(places), 'is', 'are')} still among the inputs.",
+            )

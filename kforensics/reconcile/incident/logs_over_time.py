@@ -381,10 +381,10 @@ class LogsOverTime:
         )
 
     def is_deleted(self) -> bool:
-        """Return whether a record or line says that the topic was deleted, of which only directories that wait for their removal, or are set aside, are left."""
+        """Return whether a record says that the topic was deleted, or a line, where only directories that wait for their removal, or are set aside, are left."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         facts = self.evidence.facts
-        if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
+        if not (now or self.account.states):
             return False
         if facts.has_metadata_log():
             is_on_record = (
@@ -394,7 +394,8 @@ class LogsOverTime:
             )
             return facts.is_newest_metadata() and is_on_record
         # A directory waits for its removal where its replica was moved to another broker, too.
-        return self.evidence.is_deletion_logged
+        is_in_use = any(copy.view.replica.state in {"live", "future"} for copy in now)
+        return not is_in_use and self.evidence.is_deletion_logged
 
     def _is_removal_on_record(self, copy: LogCopy) -> bool:
         """Return whether the metadata log says that the topic of a directory was deleted; once it was compacted, a directory that waits for its removal says so."""

@@ -13,7 +13,7 @@ from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, WHOLE_TOPIC, TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import id_list
+from kforensics.words import id_list, utc_words
 
 Looked = Mapping[int, frozenset[int]]
 """The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
@@ -24,7 +24,7 @@ class Operation:
     """One thing that was done on purpose."""
 
     kind: str
-    """`delete-records`, `reassignment` or `recreated-topic`."""
+    """`delete-records`, `reassignment`, `recreated-topic` or `deleted-topic`."""
     topic_partition: TopicPartition
     time_ms: int | Absent
     meaning: str
@@ -56,6 +56,9 @@ def operations(
         if incident.deleted_topics and incident.partition.topic not in recreated:
             recreated.add(incident.partition.topic)
             one = _recreated_topic(incident)
+            found[one.kind, one.topic_partition, one.meaning] = one
+        if incident.is_deleted and incident.logs and incident.partition.topic not in recreated:
+            one = _deleted_topic(incident, timeline)
             found[one.kind, one.topic_partition, one.meaning] = one
     return tuple(found.values())
 
@@ -192,4 +195,15 @@ def _recreated_topic(incident: PartitionIncident) -> Operation:
         Absent.UNKNOWN,
         _recreated_sentence(topic),
         tuple(Citation(input=one.input, path=one.path) for one in incident.deleted_topics),
+    )
+
+
+def _deleted_topic(incident: PartitionIncident, timeline: Sequence[TimelineEntry]) -> Operation:
+    name = TopicPartition(incident.partition.topic, WHOLE_TOPIC)
+    told = [one for one in timeline if one.kind == "topic-deleted" and one.topic_partition == name]
+    places = tuple(Citation(input=one.input, path=one.path) for one in incident.logs)
+    time_ms = told[0].time_ms if told else Absent.UNKNOWN
+    at = f" at {utc_words(time_ms)}" if isinstance(time_ms, int) else ""
+    return Operation(
+        "deleted-topic", name, time_ms, f"topic {name.topic} was deleted{at}", told[0].citations if told else places
     )
