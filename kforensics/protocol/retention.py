@@ -138,6 +138,21 @@ def is_aged(timestamp_ms: int, now_ms: int, retention_ms: int) -> bool:
     return now_ms - timestamp_ms > retention_ms
 
 
+_KAFKA_SINCE_S = 1_293_840_000
+"""2011, in seconds: before it there was no Kafka."""
+_DAY_MS = 86_400_000
+
+
+def in_milliseconds(timestamp: int, until_ms: int | Absent) -> int:
+    """Return a timestamp in milliseconds: one of January 1970 that is, taken for seconds, of a time since there is Kafka was written in seconds.
+
+    Args:
+        until_ms: the end of what is known; none where it is not, so that the timestamp is taken as it is.
+    """
+    is_in_seconds = isinstance(until_ms, int) and _KAFKA_SINCE_S <= timestamp <= (until_ms + _DAY_MS) // 1_000
+    return timestamp * 1_000 if is_in_seconds else timestamp
+
+
 def aged_out_at(timestamps_ms: Sequence[int], retention_ms: int) -> list[int]:
     """Return when retention by time may delete each segment of a log, oldest first, at the earliest: none before those in front of it."""
     return [newest + retention_ms for newest in accumulate(timestamps_ms, max)]
@@ -253,7 +268,8 @@ class RetentionTimes(NamedTuple):
         older = (
             one
             for one in known
-            if isinstance(one, int) and isinstance(self.created_ms, int) and 0 <= one < self.created_ms
+            if isinstance(one, int) and isinstance(self.created_ms, int)
+            if 0 <= in_milliseconds(one, self.until_ms) < self.created_ms
         )
         return min(older, default=Absent.UNKNOWN)
 

@@ -179,16 +179,27 @@ def test_producer_snapshots_and_first_batches_say_of_when_records_are(coordinato
     assert times.begins_ms() in range(written_ms - 60_000, written_ms + 60_000)
     assert times.early_from(0, 16) == (0, times.created_ms)
     assert times._replace(created_ms=Absent.UNKNOWN).early_from(0, 16) == (15, written_ms)
-    in_seconds = [(written_ms // 1000, b"key", b"value")] * 16
-    old = encode_record_batch(build_record_batch(0, in_seconds, partition_leader_epoch=0))
-    snapshot.with_name(f"{0:020}.log.deleted").write_bytes(old)
+    renamed = snapshot.with_name(f"{0:020}.log.deleted")
+    renamed.write_bytes(stamped(written_ms - 86_400_000 * 365))
     again = retention_of(open_case(Ask(paths=(tmp_path / "now",), jobs=1)))(TopicPartition("zeroed", 0), 1)
     assert again.bound_ms is Absent.UNKNOWN, "records are older than their topic"
     assert again.early_from(0, 16) == (15, written_ms)
     snapshot.unlink()
-    said = explain(Ask(paths=(tmp_path / "now",), jobs=1, topics=frozenset({"zeroed"}))).body.conclusion
-    assert "Offsets 0 to 15 of zeroed-0 were deleted by retention by time" in str(said)
-    assert "the oldest here is 1970-01-21 18:48:49 UTC, before the topic was created" in str(said)
+    asked = Ask(paths=(tmp_path / "now",), jobs=1, topics=frozenset({"zeroed"}))
+    said = str(explain(asked).body.conclusion)
+    assert "Offsets 0 to 15 of zeroed-0 were deleted by retention by time" in said
+    assert "the oldest here is 2025-11-26 21:50:48 UTC, before the topic was created" in said
+    renamed.write_bytes(stamped(written_ms // 1_000))
+    lost = explain(asked)
+    assert (
+        "16 records of zeroed-0 that were possibly committed are lost: retention that took them" in lost.answer.headline
+    )
+    assert "their timestamps are in seconds in place of milliseconds" in lost.body.incidents[0].losses[0].reason
+
+
+def stamped(stamp):
+    """The bytes of 16 records with a timestamp."""
+    return encode_record_batch(build_record_batch(0, [(stamp, b"key", b"value")] * 16, partition_leader_epoch=0))
 
 
 def test_of_segments_that_were_removed_by_hand_no_broker_is_said_to_have_deleted_them(coordinators, tmp_path):

@@ -11,6 +11,7 @@ from kforensics.protocol.retention import (
     RetentionTimes,
     aged_out_at,
     due_segments,
+    in_milliseconds,
 )
 from kforensics.protocol.versions import KafkaVersion
 from tests.steps import steps
@@ -172,3 +173,18 @@ def test_from_where_records_went_early(created_ms, stamps, begins_ms, expected):
 
     assert times.early_from(3, 12) == expected
     assert times.early_from(12, 12) is None
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "until_ms", "expected"),
+    [
+        (1_795_838_777, 1_795_838_781_000, 1_795_838_777_000),
+        (1_795_838_777, Absent.UNKNOWN, 1_795_838_777),
+        (1_795_838_777_000, 1_795_838_781_000, 1_795_838_777_000),
+        (1_895_838_777, 1_795_838_781_000, 1_895_838_777),  # as seconds, of the future
+        (1_200_000_000, 1_795_838_781_000, 1_200_000_000),  # as seconds, before Kafka
+        (-1, 1_795_838_781_000, -1),
+    ],
+)
+def test_a_timestamp_in_seconds_is_one_of_kafka_s_time(timestamp, until_ms, expected):
+    assert in_milliseconds(timestamp, until_ms) == expected

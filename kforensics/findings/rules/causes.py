@@ -95,7 +95,7 @@ CAUSES = {
     ),
     CauseName.RETENTION: CauseWords(
         "retention that took them for older than they were",
-        later="Check the time indexes of the other partitions with `kforensics verify`, and with `kforensics predict` before a broker starts: one of zeros makes a segment one of 1970 (KAFKA-10207).",
+        later="Check the time indexes of the other partitions with `kforensics verify`, and with `kforensics predict` before a broker starts: one of zeros makes a segment one of 1970 (KAFKA-10207). Timestamps in seconds do so, too: message.timestamp.before.max.ms (3.6) lets brokers refuse them.",
     ),
     CauseName.UNCOMMITTED_TAIL: CauseWords(
         "a tail of the log that had not been replicated",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage
 from kforensics.formats.log.batch_table import CONTROL_BIT, NEWEST_MAGIC
-from kforensics.protocol.retention import retention_rules
+from kforensics.protocol.retention import in_milliseconds, retention_rules
 from kforensics.protocol.truncation import ProtocolName, TruncationRule
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound
@@ -363,7 +363,8 @@ def early_losses(known: LogsOverTime) -> Iterator[Loss]:
             segments = copy.view.segments
             ends = [*(one.base_offset for one in segments), copy.view.log_end_offset][1:]
             for segment, end in zip(segments, ends, strict=True):
-                newest = segment.max_timestamp_ms
+                stamp = segment.max_timestamp_ms
+                newest = in_milliseconds(stamp, move.time_ms) if isinstance(stamp, int) else stamp
                 first = max(segment.base_offset, copy.view.log_start_offset, before)
                 is_gone = first < end <= min(move.offset, start) and move.broker_id in {copy.broker_id, Absent.UNKNOWN}
                 if is_gone and first not in told and isinstance(newest, int) and move.is_early(newest):
@@ -401,10 +402,11 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
         ends = [*(one.base_offset for one in segments), copy.view.log_end_offset][1:]
         spare = sum(one.length for one in (*segments, *leader.view.segments))
         run: list[tuple[OffsetRange, int]] = []
-        zeros = False
+        zeros = seconds = False
         for segment, end in zip(segments, ends, strict=True):
             spare -= segment.length
-            first, newest = max(segment.base_offset, copy.view.log_start_offset), segment.max_timestamp_ms
+            first, stamp = max(segment.base_offset, copy.view.log_start_offset), segment.max_timestamp_ms
+            newest = in_milliseconds(stamp, start.times.until_ms) if isinstance(stamp, int) else stamp
             removal = start.removal(first) if first < end <= start.offset else None
             held |= removal is not None
             if removal is None or removal.confidence == "proven" or first in told or not isinstance(newest, int):
@@ -419,9 +421,10 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
             if start.times.is_early(newest, since_ms=since_ms, spare=spare) or (is_zeros and not is_due):
                 told.add(first)
                 zeros |= is_zeros
+                seconds |= newest != stamp
                 run.append((OffsetRange(first, end - 1), newest))
         if run:
-            yield _unlogged_loss(known, start, copy, run, zeros=zeros)
+            yield _unlogged_loss(known, start, copy, run, zeros=zeros, seconds=seconds)
     removal = start.removal(0)
     early = (
         None if held or removal is None or removal.confidence == "proven" else start.times.early_from(0, start.offset)
@@ -431,7 +434,13 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
 
 
 def _unlogged_loss(
-    known: LogsOverTime, start: LogStart, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]], *, zeros: bool
+    known: LogsOverTime,
+    start: LogStart,
+    copy: LogCopy,
+    run: Sequence[tuple[OffsetRange, int]],
+    *,
+    zeros: bool,
+    seconds: bool,
 ) -> Loss:
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
     by = (
@@ -440,11 +449,13 @@ def _unlogged_loss(
         if zeros
         else f"{early_words(start.times)}, or a client's request (DeleteRecords), deleted them"
     )
+    if seconds:
+        by += ": their timestamps are in seconds in place of milliseconds, so that retention takes them for records of 1970"
     return replace(
         _loss_of_copy(known, copy, offsets),
         reason=f"{by}; no line says it, and their newest record is of {utc_words(newest_ms)}",
         citations=() if start.citation is None else (start.citation,),
-        confidence="likely" if zeros else "possible",
+        confidence="likely" if zeros or seconds else "possible",
     )
 
 
