@@ -519,7 +519,9 @@ def test_voters_that_are_not_given_are_in_doubt_beside_a_controller_that_is_none
     assert predict(capsys, node, "--kafka", "4.1.0")[0]["starts"][0]["outcome"] == "starts"
 
 
-def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(node, apart, capsys):
+def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(
+    node, apart, capsys, monkeypatch
+):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
     (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
     (node / "metadata" / "bootstrap.checkpoint").unlink()
@@ -532,6 +534,9 @@ def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not
     batch = metadata_batch(history.end_offset, records, epoch=history.last_epoch)
     log.write_bytes(log.read_bytes() + batch)
 
+    started = predict(capsys, node, apart, "--kafka", "3.8.1")[0]["starts"][0]
+    assert started["exception"] == "MetadataParseException", "its log has a ClearElrRecord, which came with 4.0"
+    monkeypatch.setattr("kforensics.commands.predicting.node_starts.refuse_formats", lambda *_: None)
     outcomes = [
         predict(capsys, node, apart, "--kafka", version)[0]["starts"][0]["outcome"] for version in ("3.8.1", "4.1.0")
     ]

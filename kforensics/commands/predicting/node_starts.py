@@ -55,6 +55,7 @@ from kforensics.protocol.loading.node import (
     fates,
     misassigned,
     refuse_features,
+    refuse_formats,
     refuse_identity,
     refuse_kraft_version,
     refuse_level,
@@ -66,6 +67,7 @@ from kforensics.protocol.loading.node import (
 )
 from kforensics.protocol.loading.settings import (
     is_migrating,
+    never_ready,
     refuse_roles,
     refuse_settings,
     refuse_topic_settings,
@@ -465,6 +467,8 @@ class NodeStarter:
                 for one in self._around.state.partitions.values()
                 if (words := contradiction(one.replicas, one.isr, f"{one.topic_partition}", self._asked))
             )
+        if self._node.is_kraft and (name := never_ready(self._known.in_file)):
+            yield f"real brokers did not get ready with {name}, and ended at various points"
         if isinstance(end, Unpredictable):
             return
         if quorum is not None and not self._is_controller and node_id in quorum.mixed:
@@ -716,6 +720,10 @@ class NodeStarter:
                 one.kraft_version, version, is_controller=self._is_controller, has_voters=is_kept
             )
             reads_all = version >= (FIRST_WITH_VOTERS_IN_LOG if not self._is_controller else (3, 7))
+            if reads_all:
+                first = max((each.end_offset for each in one.snapshots), default=0)
+                behind = {key: place for key, place in one.formats.items() if place[1] >= first}
+                refusal = refusal or refuse_formats(behind, version)
             if reads_all and (damaged := _damaged_record(one)):
                 exception = "IllegalArgumentException" if damaged.is_empty else "MetadataParseException"
                 refusal = refusal or Refusal(exception, f"offset {damaged.offset} of {damaged.path}: {damaged.words}")

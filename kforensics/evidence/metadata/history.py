@@ -78,6 +78,8 @@ class MetadataHistory:
     unapplied: tuple[tuple[str, When], ...]
     unread: tuple[Unread, ...]
     """Records that are not understood, or not as a whole: any of them may have changed leaders and in-sync replicas."""
+    formats: Mapping[tuple[str, int], tuple[str, int]]
+    """File and offset of the last record in the log of each type and version."""
     damage: tuple[tuple[str, Damage], ...]
     """The damage, with the path of the file."""
     problems: tuple[Problem, ...]

@@ -67,6 +67,7 @@ class _LogReader:
     problems: list[Problem] = field(default_factory=list)
     unread: dict[tuple[str, str], Unread] = field(default_factory=dict)
     """By file and reason: of a newer release every record may have a field that is not known."""
+    formats: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     batches: list[BatchTable] = field(default_factory=list)
     start_offset: int | None = None
@@ -122,6 +123,7 @@ class _LogReader:
             gaps=tuple(self.gaps),
             unapplied=tuple(replay.unapplied),
             unread=tuple(self.unread.values()),
+            formats=self.formats,
             damage=tuple(self.damage),
             problems=tuple(self.problems),
             is_log_known=self.is_log_known,
@@ -288,6 +290,7 @@ class _LogReader:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
         if isinstance(message, Decoded):
             self.replay.add(message, when, place)
+            self.formats[message.name, message.version] = path, when.offset
         self._not_understood(path, when.offset, message, is_empty=not value)
 
     def _not_understood(self, path: str, offset: int, message: Decoded | Undecoded, *, is_empty: bool = False) -> None:

@@ -37,6 +37,7 @@ from kforensics.formats.log.loader_values import (
     ProducerState,
     TopicIdFile,
 )
+from kforensics.formats.primitives.text_lines import parse_integer
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.store import ForeignPath
 from kforensics.source.walk import Listing, Obstacle, join
@@ -160,7 +161,6 @@ def _checkpoint(
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
-_NUMBER = re.compile(r"[+-]?[0-9]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _PAIR, _TRIPLE = 2, 3
 _ENTRIES_OF_A_PAGE = 1_024
@@ -274,13 +274,7 @@ def _fields(line: str) -> list[str]:
 def _integer(text: str, bits: int) -> int | None:
     if len(text) < _SURELY_SHORT and text.isascii() and text.isdecimal():
         return int(text)
-    if _NUMBER.fullmatch(text) is None:
-        return None
-    digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > bits:  # Python refuses to convert thousands of them
-        return None
-    value = int(digits or "0") * (-1 if text.startswith("-") else 1)
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+    return parse_integer(text.encode(errors="replace"), bits=bits)
 
 
 SMALL_FILE_LIMIT = 64 << 20

@@ -61,10 +61,13 @@ def shown(content: bytes | memoryview) -> str:
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:
     """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, in digits of any script; None if it refuses the text, as for blanks."""
-    found = text.decode("utf-8", "replace") if len(text) <= 64 else ""
+    found = text.decode("utf-8", "replace")
     if not re.fullmatch(r"[+-]?\d+", found) or max(found) > "\uffff":
         return None
-    value = int(found)
+    digits = found.lstrip("+-").lstrip("0")
+    if len(digits) > bits:  # Python refuses to convert thousands of them
+        return None
+    value = int(digits or "0") * (-1 if found[0] == "-" else 1)
     return value if -(1 << (bits - 1)) <= value < 1 << (bits - 1) else None
 
 

@@ -92,7 +92,11 @@ class Refusal(NamedTuple):
     @property
     def is_of_settings(self) -> bool:
         """Whether settings alone cause it."""
-        return self.exception == "ConfigException" or self.reason.startswith((NOT_MET, TWICE_NAMED, _MADE_WITHOUT))
+        return (
+            self.exception == "ConfigException"
+            or self.reason.startswith((NOT_MET, TWICE_NAMED, _MADE_WITHOUT))
+            or "(server.properties)" in self.reason
+        )
 
     @property
     def is_of_quorum(self) -> bool:
@@ -176,6 +180,8 @@ def refuse_identity(
             return Refusal(usual, "No readable meta.properties files found.")
         for one in directories:
             is_lost = one.properties is Absent.UNREADABLE or (is_ensemble and not one.is_taken(version))
+            if not one.has_file and is_ensemble and elsewhere is not None:
+                break
             if not one.has_file:
                 return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
             if is_lost and (one.has_metadata_log or one.is_metadata_dir is True):
@@ -442,6 +448,38 @@ def misassigned(assigned: Mapping[tuple[str, int], Assignment]) -> tuple[str, in
     """Return the first partition that has directories, and not one for each replica (`PartitionRegistration`, 3.7)."""
     found = (key for key, one in assigned.items() if one.directories and len(one.directories) != len(one.replicas))
     return min(found, default=None)
+
+
+_FORMATS: Mapping[str, tuple[tuple[int, int], ...]] = {
+    "AccessControlEntryRecord": ((3, 2),),
+    "RemoveAccessControlEntryRecord": ((3, 2),),
+    "NoOpRecord": ((3, 3),),
+    "ZkMigrationStateRecord": ((3, 4),),
+    "RemoveUserScramCredentialRecord": ((3, 5),),
+    "BeginTransactionRecord": ((3, 6),),
+    "EndTransactionRecord": ((3, 6),),
+    "AbortTransactionRecord": ((3, 6),),
+    "RemoveDelegationTokenRecord": ((3, 6),),
+    "RegisterControllerRecord": ((3, 7),),
+    "ClearElrRecord": ((4, 0),),
+    "UnregisterControllerRecord": ((4, 4),),
+    "PartitionRecord": ((3, 0), (3, 7), (3, 7)),
+    "RegisterBrokerRecord": ((3, 0), (3, 3), (3, 4), (3, 7), (4, 3)),
+}
+"""The release that brought each version of a metadata record (`MetadataRecordType`, 3.0 to 4.4); what only added tagged fields every release reads."""
+
+
+def refuse_formats(formats: Mapping[tuple[str, int], tuple[str, int]], version: KafkaVersion) -> Refusal | None:
+    """Judge the types and versions of records in a metadata log by the release that reads it (`MetadataRecordSerde`).
+
+    Args:
+        formats: file and offset of the last record of each.
+    """
+    for (name, number), (path, offset) in formats.items():
+        if version < next(iter(_FORMATS.get(name, ())[number:]), version):
+            words = f"offset {offset} of {path}: {name} of version {number} is of a newer release"
+            return Refusal("MetadataParseException", words)
+    return None
 
 
 def contradiction(replicas: Sequence[int], isr: Sequence[int], partition: str, version: KafkaVersion) -> str:

@@ -1,7 +1,8 @@
 """What a node takes of its `server.properties`, and a broker of the settings of topics.
 
 `settings.tsv` has the definitions of `KafkaConfig` and `LogConfig` as releases from 0.10.2 to 4.4 gave them: of brokers or topics, name, type, rule, default, the first
-release and the last; `<=` and `<` are two settings, or a number and one, that `validateValues` holds against each other, from which value of the second on.
+release and the last; `<=` and `<` are two settings, or a number and one, that `validateValues` holds against each other, from which
+value of the second on; `refusal` is what is judged here, with the exception and its words.
 """
 
 import re
@@ -17,7 +18,6 @@ from kforensics.protocol.loading.node import (
     FIRST_WITH_VOTERS_IN_LOG,
     FIRST_WITHOUT_ZOOKEEPER,
     NOT_MET,
-    TWICE_NAMED,
     Refusal,
     is_voter_id,
 )
@@ -39,9 +39,11 @@ _REPLICAS = re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII)
 _MOST_DIGITS = 64
 """Of a number that may be meant: Python refuses to read one of thousands of digits."""
 _MOST_WORDS = 200
+_OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
+_RECORDING_LEVELS = frozenset({"INFO", "DEBUG", "TRACE"})
+_TIMEOUTS = ("request.timeout.ms", "controller.quorum.fetch.timeout.ms")
 _LARGEST_PORT = 65_535
 _LISTENERS = ("listeners", "advertised.listeners")
-_WRONG, _ILLEGAL = "ConfigException", "IllegalArgumentException"
 _HOST = re.compile(r"[\w.:\-\[\]]+", re.ASCII)
 _FIRST_KRAFT_LEVEL = parse_inter_broker_version("3.0-IV1")
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
@@ -112,47 +114,47 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     is_classic = protocols not in judged.keys() & defined or "classic" in _listed(judged, protocols)
     own = {*_listed(values, "log.dirs"), *_listed(values, "log.dir"), "*"}
     cordoned = {*_listed(judged, "cordoned.log.dirs")} if "cordoned.log.dirs" in defined else set()
-    paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
+    # Since 3.7 two names of one directory are a matter of its id (KIP-858).
+    paths = [path.rstrip("/") if version < (3, 7) else path for path in _listed(judged, "log.dirs")]
     takes_twice = version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE or values.get("process.roles") == "controller"
-    twice = next((path for at, path in enumerate(paths) if path and path in paths[:at] and not takes_twice), None)
+    twice = next((path for at, path in enumerate(paths) if path in paths[:at] and not takes_twice), None)
+    has_zookeeper = bool(values.get("zookeeper.connect", "").strip())
+    has_no_roles = not has_zookeeper and "process.roles" in values and not _listed(values, "process.roles")
+    with_zookeeper = values.get("authorizer.class.name", "").strip() == _OF_ZOOKEEPER and "process.roles" in values
+    level = values.get("metrics.recording.level", "INFO").strip().upper()
+    timeouts = _TIMEOUTS if version >= FIRST_WITHOUT_ZOOKEEPER else _TIMEOUTS[1:]
+    negative = next((one for one in timeouts if (_whole(judged.get(one, "")) or 0) < 0), "")
+    addresses_are_right = all(_HOST.fullmatch(host.strip()) for host, _ in overrides)
+    named = judged.get("log.dirs", judged.get("log.dir", "not given")).strip(" ,")
     return _first(
-        (
-            _whole(judged.get(time, "")) == 0,
-            "",
-            "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
-        ),
-        (
-            not judged.get("log.dirs", judged.get("log.dir", "not given")).strip(" ,"),
-            "",
-            "At least one log directory must be defined via log.dirs or log.dir.",
-        ),
-        (threads == 0, "ArithmeticException", "/ by zero (log.cleaner.threads)"),
-        (
-            threads and buffer is not None and buffer // threads <= 1 << 20,
-            "",
-            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread",
-        ),
-        (
-            not all(_HOST.fullmatch(host.strip()) for host, _ in overrides),
-            _ILLEGAL,
-            "Error parsing 'max.connections.per.ip.overrides'",
-        ),
-        (
-            any(_whole(number, 32) is None for _, number in overrides),
-            "NumberFormatException",
-            "max.connections.per.ip.overrides",
-        ),
-        (is_without_any, "", "max.connections.per.ip is zero without max.connections.per.ip.overrides"),
-        (not is_classic, _WRONG, "Disabling the 'classic' protocol is not supported."),
-        (cordoned - own, "", "All entries in cordoned.log.dirs must be present in log.dirs"),
-        (twice is not None, "KafkaException", f"{TWICE_NAMED}: {twice}"),
+        {
+            "roles-or-zookeeper": has_no_roles,
+            "retention": _whole(judged.get(time, "")) == 0,
+            "log-dirs": not named,
+            "cleaner-threads": threads == 0,
+            "dedupe-buffer": threads and buffer is not None and buffer // threads <= 1 << 20,
+            "connections-overrides": not addresses_are_right,
+            "connections-numbers": any(_whole(number, 32) is None for _, number in overrides),
+            "connections-zero": is_without_any,
+            "classic": not is_classic,
+            "cordoned": ", ".join(sorted(cordoned - own)),
+            "directory-twice": twice,
+            "recording-level": level if level not in _RECORDING_LEVELS and "metrics.recording.level" in judged else "",
+            "negative-timeout": negative,
+            "old-authorizer": with_zookeeper and not has_zookeeper and version < FIRST_WITHOUT_ZOOKEEPER,
+            "no-authorizer": with_zookeeper and not has_zookeeper,
+        }
     )
 
 
-def _first(*found: tuple[object, str, str]) -> Refusal | None:
-    """Return the first that is so: whether it is, the exception, and the words; of what `require` throws no exception is named."""
-    thrown = ((exception, words) for is_so, exception, words in found if is_so)
-    return next((Refusal(exception, words) if exception else _not_met(words) for exception, words in thrown), None)
+def _first(found: Mapping[str, object]) -> Refusal | None:
+    """Return the refusal of the first row of the table that holds; a text is what it is about."""
+    name = next((name for name, is_so in found.items() if is_so), None)
+    if name is None:
+        return None
+    (row,) = (one for one in _rows()["refusal"] if one.name == name)
+    about = f": {found[name]}"[:_MOST_WORDS] if isinstance(found[name], str) else ""
+    return Refusal(row.kind, f"{row.rule}{about}")
 
 
 def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
@@ -175,7 +177,7 @@ def _listed(values: Mapping[str, str], name: str) -> list[str]:
 
 
 def _not_met(words: str) -> Refusal:
-    return Refusal(_ILLEGAL, f"{NOT_MET}{words}")
+    return Refusal("IllegalArgumentException", f"{NOT_MET}{words}")
 
 
 def _contradiction(sign: str, row: _Setting, numbers: Mapping[str, str]) -> Refusal | None:
@@ -260,6 +262,13 @@ def _not_one_of(text: str, rule: str, *, is_release: bool = False) -> str:
     return "" if text in names else f"String must be one of: {named['names']}"
 
 
+def never_ready(values: Mapping[str, str]) -> str:
+    """Return the setting and its value with which a broker does not get ready, and ends at no certain point; empty where there is none."""
+    known = (("broker.heartbeat.interval.ms", 0), ("request.timeout.ms", -1))
+    found = (f"{name}={values[name]}" for name, most in known if (_whole(values.get(name, "1")) or 0) <= most)
+    return next(found, "")
+
+
 def is_migrating(values: Mapping[str, str]) -> bool:
     """Return whether the settings of a node take part in a migration from ZooKeeper (KIP-866, 3.4 to 3.9)."""
     return values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
@@ -272,80 +281,55 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
     if not roles or isinstance(node_id, Absent):
         return None
-    number, is_replaced = _whole(configured, 32), "config.providers" in values
+    number = _whole(configured, 32)
     migrates = (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and is_migrating(values)
-    named, voters, servers = (
-        configured_voters(values),
-        "controller.quorum.voters",
-        "controller.quorum.bootstrap.servers",
-    )
+    named = configured_voters(values)
+    voters, servers = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
     has_servers = version >= FIRST_WITH_VOTERS_IN_LOG and bool(values.get(servers))
     own = {_whole(one) for one in named}
-    is_voter, is_controller = not named or node_id in own, "controller" in roles
+    is_controller = "controller" in roles
     refusal = _first(
-        (number is not None and number < 0, _WRONG, "Missing configuration `node.id` which is required"),
-        (
-            "broker.id" in values and values["broker.id"].strip() != configured,
-            _WRONG,
-            "`node.id` and `broker.id` differ",
-        ),
-        (
-            version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
-            _WRONG,
-            "Duplicate role names found in `process.roles`",
-        ),
-        (
-            migrates and not values.get("zookeeper.connect", "").strip(),
-            _WRONG,
-            "`zookeeper.metadata.migration.enable` without `zookeeper.connect`",
-        ),
-        (
-            not values.get("controller.listener.names", "not given").strip(),
-            "",
-            "controller.listener.names must contain at least one value",
-        ),
+        {
+            "node-id": number is not None and number < 0,
+            "two-ids": "broker.id" in values and values["broker.id"].strip() != configured,
+            "role-twice": version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
+            "migration": migrates and not values.get("zookeeper.connect", "").strip(),
+            "no-controller-listener": not values.get("controller.listener.names", "not given").strip(),
+        }
     )
-    if refusal is None and not is_replaced:
+    if refusal is None and "config.providers" not in values:
         addresses = [(voters, one) for one in values.get(voters, "").split(",") if values.get(voters, "").strip()]
         addresses += [(servers, one) for one in values.get(servers, "").split(",") if has_servers]
+        wrong = [(name, one.strip()) for name, one in addresses if not _is_address(name, one.strip())]
+        ports = (
+            [one.strip() for _, one in addresses if not int(one.rpartition(":")[2]) <= _LARGEST_PORT]
+            if not wrong
+            else []
+        )
         is_judged = _FIRST_THAT_IS_NO_PREVIEW <= version < FIRST_WITHOUT_ZOOKEEPER
         level = values.get("inter.broker.protocol.version", "").strip() if is_judged else ""
         refusal = _first(
-            (
-                not all(is_voter_id(one.removeprefix("-")) for one in named),
-                _WRONG,
-                f"Failed to parse voter ID as an integer from {', '.join(named)}"[:_MOST_WORDS],
-            ),
-            *((True, *wrong) for name, one in addresses if (wrong := _wrong_address(name, one.strip()))),
-            (
-                level and parse_inter_broker_version(level) < _FIRST_KRAFT_LEVEL,
-                _WRONG,
-                f"A non-KRaft version {level} given for inter.broker.protocol.version",
-            ),
+            {
+                "voter-id": next((one for one in named if not is_voter_id(one.removeprefix("-"))), ""),
+                "address": next((f"{name}={one}" for name, one in wrong), ""),
+                "port": next(iter(ports), ""),
+                "level": level if level and parse_inter_broker_version(level) < _FIRST_KRAFT_LEVEL else "",
+            }
         ) or _refuse_listeners(values, roles, version)
-    must = "must be" if is_controller else "must not be"
-    role = "contains the 'controller' role" if is_controller else "contains just the 'broker' role"
+    about = f"node id {node_id}, {voters}={', '.join(named)}"
+    is_wrong = bool(named) and (node_id in own) is not is_controller
     return refusal or _first(
-        (
-            not named and voters in values and not has_servers,
-            _WRONG,
-            f"If using process.roles, {voters} must contain a parseable set of voters, or since 3.9 {servers} the controllers.",
-        ),
-        (
-            named and is_voter is not is_controller,
-            "",
-            f"If process.roles {role}, the node id {node_id} {must} included in the set of voters {voters}={', '.join(named)}",
-        ),
+        {
+            "no-voters": not named and voters in values and not has_servers,
+            "controller-no-voter": about if is_wrong and is_controller else "",
+            "broker-voter": about if is_wrong else "",
+        }
     )
 
 
-def _wrong_address(name: str, text: str) -> tuple[str, str] | None:
-    """Return what is thrown on the address of a controller, and why; of voters it has an id before it."""
-    address = text.rpartition("@")[2]
-    if not _ADDRESS.fullmatch(address) or ("@" in text) is not name.endswith("voters"):
-        return _WRONG, f"Invalid configuration value {text[:_MOST_DIGITS]} for {name}: it is no host and port"
-    port = address.rpartition(":")[2]
-    return (_ILLEGAL, f"port out of range:{port} ({name})") if int(port) > _LARGEST_PORT else None
+def _is_address(name: str, text: str) -> bool:
+    """Whether a text is the address of a controller; of voters it has an id before it."""
+    return _ADDRESS.fullmatch(text.rpartition("@")[2]) is not None and ("@" in text) is name.endswith("voters")
 
 
 def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version: KafkaVersion) -> Refusal | None:
@@ -365,71 +349,29 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
     is_broker, is_controller = "broker" in roles, "controller" in roles
     early = {one.upper() for one in _listed(values, "early.start.listeners")} - listening - of_controller
     in_capitals = {one.upper() for one in of_controller}
+    shared = [
+        port
+        for port, found in hosts.items()
+        if int(port) and len(found) > 1
+        if not (takes_two and len(found) == len({":" in one for one in found}) and all(found))
+    ]
     refusal = _first(
-        (
-            not all(colon for _, colon, _ in mapping),
-            _ILLEGAL,
-            "Error parsing configuration property 'listener.security.protocol.map'",
-        ),
-        (
-            {*protocols.values()} - _PROTOCOLS,
-            _WRONG,
-            "Invalid security protocol defined in listener.security.protocol.map",
-        ),
-        *(
-            (True, _ILLEGAL, f"Unable to parse {one} to a broker endpoint ({key})")
-            for key, one, end in places
-            if end is None
-        ),
-        *(
-            (True, _ILLEGAL, f"No security protocol defined for listener {one}")
-            for one in sorted((listening | advertised) - mapped.keys())
-        ),
-        (
-            any(len({*found}) < len(found) for found in named.values()),
-            _ILLEGAL,
-            "Each listener must have a different name",
-        ),
-        (
-            any(
-                int(port)
-                and len(found) > 1
-                and not (takes_two and len(found) == len({":" in one for one in found}) and all(found))
-                for port, found in hosts.items()
-            ),
-            _ILLEGAL,
-            "Each listener must have a different port",
-        ),
-        (
-            not is_broker and of_controller and listening - in_capitals,
-            "",
-            "listeners must only contain those of controller.listener.names",
-        ),
-        (
-            is_controller and "listeners" in values and of_controller - listening,
-            "",
-            "controller.listener.names must only contain values appearing in listeners",
-        ),
-        (
-            not is_controller and of_controller & listening,
-            "",
-            "controller.listener.names must not contain a value appearing in listeners",
-        ),
-        (
-            not is_controller and in_capitals - mapped.keys(),
-            _WRONG,
-            "controller.listener.names is not in listener.security.protocol.map",
-        ),
-        (
-            version < FIRST_WITH_VOTERS_IN_LOG and advertised and (not is_broker or advertised & of_controller),
-            "",
-            "advertised.listeners must not contain controller listeners",
-        ),
-        (
-            early and version >= _FIRST_THAT_IS_NO_PREVIEW,
-            _WRONG,
-            "early.start.listeners contains what is not contained in listeners",
-        ),
+        {
+            "map": not all(colon for _, colon, _ in mapping),
+            "protocol": ", ".join({*protocols.values()} - _PROTOCOLS),
+            "end-point": next((f"{key}={one}" for key, one, end in places if end is None), ""),
+            "unmapped": ", ".join(sorted((listening | advertised) - mapped.keys())),
+            "name-twice": any(len({*found}) < len(found) for found in named.values()),
+            "port-twice": next(iter(shared), ""),
+            "controllers-listeners": not is_broker and of_controller and listening - in_capitals,
+            "not-listening": is_controller and "listeners" in values and of_controller - listening,
+            "brokers-listeners": not is_controller and of_controller & listening,
+            "unmapped-controller": not is_controller and in_capitals - mapped.keys(),
+            "advertised-controller": version < FIRST_WITH_VOTERS_IN_LOG
+            and advertised
+            and (not is_broker or advertised & of_controller),
+            "early": early and version >= _FIRST_THAT_IS_NO_PREVIEW,
+        }
     )
     if refusal is not None or not listening:
         return refusal
@@ -442,42 +384,19 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
     mechanism = values.get("sasl.mechanism.inter.broker.protocol", "GSSAPI").strip()
     # Without the setting a node advertises what it listens on, but for controllers.
     shown = ends["advertised.listeners"] or [one for one in ends["listeners"] if one["name"].upper() in brokers]
+    is_sasl = mapped.get(own, own).startswith("SASL")
     return _first(
-        (is_named and not own, _WRONG, "The provided listener name is null or empty string"),
-        (not is_named and own not in _PROTOCOLS, _WRONG, f"Invalid security protocol `{text}` defined in {protocol}"),
-        (is_named and protocol in values, _WRONG, f"Only one of {key} and {protocol} should be set."),
-        (
-            is_named and own not in mapped,
-            _WRONG,
-            f"Listener with name {own} defined in {key} not found in listener.security.protocol.map.",
-        ),
-        (
-            plane and plane.upper() not in mapped,
-            _WRONG,
-            "control.plane.listener.name is not in listener.security.protocol.map",
-        ),
-        (plane, "", "control.plane.listener.name is not supported in KRaft mode."),
-        (
-            is_broker and not values.get("advertised.listeners", "not given").strip(),
-            "",
-            "There must be at least one broker advertised listener",
-        ),
-        (
-            is_broker and own not in (advertised or brokers),
-            "",
-            f"{key} must be a listener name defined in advertised.listeners",
-        ),
-        (is_broker and advertised - listening, "", "advertised.listeners must be a subset of listeners"),
-        (
-            is_broker and any(one["host"] == "0.0.0.0" for one in shown),  # noqa: S104 - what it refuses
-            "",
-            "advertised.listeners cannot use 0.0.0.0",
-        ),
-        (
-            is_broker
-            and mapped.get(own, own).startswith("SASL")
-            and mechanism not in map(str.strip, mechanisms.split(",")),
-            "",
-            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms",
-        ),
+        {
+            "empty-name": is_named and not own,
+            "own-protocol": own if not is_named and own not in _PROTOCOLS else "",
+            "name-and-protocol": is_named and protocol in values,
+            "own-unmapped": own if is_named and own not in mapped else "",
+            "plane-unmapped": plane and plane.upper() not in mapped,
+            "plane": bool(plane),
+            "nothing-advertised": is_broker and not values.get("advertised.listeners", "not given").strip(),
+            "own-not-advertised": own if is_broker and own not in (advertised or brokers) else "",
+            "advertised-not-listening": is_broker and advertised - listening,
+            "meta-address": is_broker and any(one["host"] == "0.0.0.0" for one in shown),  # noqa: S104 - what it refuses
+            "mechanism": is_broker and is_sasl and mechanism not in map(str.strip, mechanisms.split(",")),
+        }
     )

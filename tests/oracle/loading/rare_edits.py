@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.protocol.loading.disk import EPOCH_FILE
-from kforensics.protocol.versions import parse_version
 from tests.builders.metadata_logs import metadata_batch, metadata_record
 from tests.oracle.loading.node_edits import (
     OTHER_ID,
@@ -303,8 +302,6 @@ def _of_levels() -> Mapping[str, Edit]:
 def _of_registrations() -> Mapping[str, Edit]:
     def registered(broker: int = 1, **more: object) -> Edit:
         def fields(node: "Node") -> Mapping[str, object]:
-            if parse_version(node.kafka) < (4, 3):
-                raise ValueError  # the version of the record is that of 4.3
             end_points = [{"name": "PLAINTEXT", "host": "127.0.0.1", "port": node.ports[0], "security_protocol": 0}]
             features = [{"name": "metadata.version", "min_supported_version": 1, "max_supported_version": 33}]
             own = [meta_of(node, place).get("directory.id", OTHER_ID) for place in (0, 1)]
@@ -470,6 +467,8 @@ def _of_records() -> Mapping[str, Edit]:
             "PartitionChangeRecord", of_topic(directories=(OTHER_ID,))
         ),
         "a partition in a lost directory": recorded("PartitionChangeRecord", of_topic(directories=(f"{'A' * 21}g",))),
+        "a record of a type of 4.0": recorded("ClearElrRecord", {"topic_name": "orders0"}),
+        "a record of a type of 4.4": recorded("UnregisterControllerRecord", {"controller_id": 77}),
         "a record with bytes behind it": raw(lambda record: record + b"\0\0\0"),
         "a record cut short": raw(lambda record: record[:-1]),
         "a record of a version that nobody knows": raw(lambda record: record[:2] + b"\x09" + record[3:]),

@@ -222,7 +222,9 @@ def judged_nodes(folders: Iterable[Path]) -> list[dict[str, dict[str, str]]]:
 
 def main() -> None:
     folders = [Path(one) for one in sys.argv[1:]]
-    DEFINED.write_text("".join("\t".join(row) + "\n" for row in table(folders)))
+    by_hand = [line for line in DEFINED.read_text().splitlines() if line.startswith("refusal\t")]
+    rows = ["\t".join(row) for row in table(folders)]
+    DEFINED.write_text("".join(f"{row}\n" for row in (*rows, *by_hand)))
     lines = (f'"{name}": {json.dumps(values)}' for name, values in judged(folders).items())
     cases = (json.dumps(one) for one in judged_nodes(folders))
     JUDGED_NODES.write_text("[\n" + ",\n".join(cases) + "\n]\n")

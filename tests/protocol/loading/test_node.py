@@ -19,6 +19,7 @@ from kforensics.protocol.loading.node import (
     newest_level,
     refuse_bootstrap,
     refuse_features,
+    refuse_formats,
     refuse_identity,
     refuse_kraft_version,
     refuse_level,
@@ -653,3 +654,19 @@ def test_an_in_sync_replica_that_is_none_matters_since_4_0():
     for version, is_told in (((3, 9), False), ((4, 0), True)):
         assert bool(contradiction((1, 2), (1, 9), "t-0", KafkaVersion(*version))) is is_told
         assert not contradiction((1, 2), (1,), "t-0", KafkaVersion(*version))
+
+
+def test_a_record_of_a_newer_release_is_refused_unless_it_only_has_more_tagged_fields():
+    for name, number, since in (
+        ("ClearElrRecord", 0, (4, 0)),
+        ("RegisterBrokerRecord", 4, (4, 3)),
+        ("PartitionRecord", 1, (3, 7)),
+        ("BrokerRegistrationChangeRecord", 3, (3, 0)),
+    ):
+        seen = {(name, number): ("a/00000000000000000000.log", 7)}
+        assert refuse_formats(seen, KafkaVersion(*since)) is None
+        if since > (3, 0):
+            found = refuse_formats(seen, KafkaVersion(since[0] - (since[1] == 0), since[1] - 1 if since[1] else 9))
+            assert found is not None
+            assert found.exception == "MetadataParseException"
+            assert found.is_of_metadata_log or "offset 7" in found.reason

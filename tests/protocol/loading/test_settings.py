@@ -125,12 +125,14 @@ def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
 
 
 def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
-    twice = {"log.dirs": "/a, /b,/a/"}
+    twice = {"log.dirs": "/a, /b,/a"}
     assert refuse_values(KafkaVersion(4, 4), twice) is None
     assert refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "controller"}) is None
     found = refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "broker,controller"})
     assert found is not None
     assert found.reason == "Duplicate log directory found: /a"
+    by_id = {"log.dirs": "/a,/a/"}
+    assert [bool(refuse_values(KafkaVersion(3, minor), by_id)) for minor in (6, 7)] == [True, False]
 
 
 @pytest.mark.parametrize("version", ["3.3.2", "3.7.1", "3.9.1", "4.1.0", "4.4.0"])
