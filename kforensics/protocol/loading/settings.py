@@ -94,9 +94,10 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
 
 
 def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
-    """Return why a node does not start by the values of its `server.properties` (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421) is taken as in order."""
+    """Return why a node does not start by the values of its `server.properties` (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421), or that a capture hides, is taken as in order."""
     replaced = "config.providers" in values
-    judged = {name: value for name, value in values.items() if not (replaced and "${" in value)}
+    is_hidden = re.compile(r"\*+").fullmatch
+    judged = {name: one for name, one in values.items() if not (replaced and "${" in one) and not is_hidden(one)}
     defined = _defined("broker", version)
     for name in sorted(judged.keys() & defined):
         if refusal := _refuse(judged[name], defined[name], version):

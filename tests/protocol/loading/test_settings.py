@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.commands.capturing.redacting import without_secrets
 from kforensics.protocol.loading.settings import refuse_roles, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import JUDGED_NODES, NAMES, OF_A_NODE, values_of
@@ -44,6 +45,14 @@ def test_a_value_that_is_replaced_from_elsewhere_is_in_order():
 
     assert refuse_values(KafkaVersion(4, 1), values) is None
     assert refuse_values(KafkaVersion(4, 1), {**values, "log.segment.bytes": "x"}) is not None
+
+
+def test_a_value_that_a_capture_hides_is_in_order():
+    hidden = without_secrets(b"delegation.token.max.lifetime.ms=604800000\nnode.id=1\n")
+    values = dict(line.split("=") for line in hidden.decode().splitlines())
+    assert set(values["delegation.token.max.lifetime.ms"]) == {"*"}
+    assert refuse_values(KafkaVersion(4, 1), values) is None
+    assert refuse_values(KafkaVersion(4, 1), {"delegation.token.max.lifetime.ms": "0"}) is not None
 
 
 def test_the_first_of_three_retention_times_counts():
