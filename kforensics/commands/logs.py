@@ -1,7 +1,7 @@
 """What the logs of brokers say: every known line by its kind, whether it is harmless, a symptom or a cause, and all nodes on one clock."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from kforensics.ask.model import Ask
@@ -139,18 +139,15 @@ def _of_line(line: str) -> Result[LogsView]:
     if found is None:
         is_of_a_trace = is_of_a_stack(text) or exception_in(text) is not None
         words = _OF_A_TRACE if is_of_a_trace else _UNKNOWN_LINE if text.strip() else "The line is empty."
-        answer = Answer(state=State.UNKNOWN, headline=words)
-        return Result(
-            command="logs", body=LogsView(is_of_a_line=True, asked_line=line), concluded=Conclusion(answer=answer)
-        )
-    message, section = found.message, found.message.row.section
-    stack = text.partition(b"\n")[2]
-    if "below" in section.flags and (cause := cause_in(stack)) is not None:
-        fields, partition = with_cause(message.fields, message.topic_partition, cause)
-        message = message._replace(fields=fields, topic_partition=partition)
-    answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
-    if advice := advice_of(message.fields, message.row.number):
-        answer = replace(answer, now=(advice,))
+        message, answer = None, Answer(state=State.UNKNOWN, headline=words)
+    else:
+        message, section = found.message, found.message.row.section
+        if "below" in section.flags and (cause := cause_in(text.partition(b"\n")[2])) is not None:
+            fields, partition = with_cause(message.fields, message.topic_partition, cause)
+            message = message._replace(fields=fields, topic_partition=partition)
+        now = tuple(filter(None, [advice_of(message.fields, message.row.number)]))
+        headline = f"{_WORDS[section.weight]}: {section.meaning}"
+        answer = Answer(state=_STATES[section.weight], headline=headline, now=now)
     return Result(
         command="logs",
         body=LogsView(is_of_a_line=True, asked_line=line, message=message),
@@ -204,7 +201,8 @@ def _answer(view: LogsView) -> Answer:
 
 def beside_failures(view: LogsView) -> str:
     """Return the sentence on the gravest lines; beside failed starts, ends and disks on other causes alone. Empty where there are none."""
-    graver = [one for one in view.graver if not view.failures or _is_apart(one)]
+    apart = [one for one in view.graver if one.weight is Weight.CAUSE and one.section.kind not in OF_FAILURES]
+    graver = apart if view.failures else view.graver
     worst = [one for one in graver if one.weight is graver[0].weight]
     worst = [one for one in worst if "told" not in one.section.flags] or worst
     if worst:
@@ -212,20 +210,11 @@ def beside_failures(view: LogsView) -> str:
     return "" if view.graver or not view.kinds else _answer(view).headline
 
 
-def _is_apart(kind: LineKind) -> bool:
-    return kind.weight is Weight.CAUSE and kind.section.kind not in OF_FAILURES
-
-
 def _kinds_named(kinds: Sequence[LineKind]) -> str:
     """Return kinds of one weight: `a cause: registration refused (2 lines)`."""
     weight = kinds[0].weight.value
-    named = listed([_named(one) for one in kinds], most=_MOST_KINDS)
-    return f"{form(len(kinds), 'a ' + weight, weight + 's')}: {named}"
-
-
-def _named(kind: LineKind) -> str:
-    times = f" ({kind.lines:,} lines)" if kind.lines > 1 else ""
-    return f"{kind.section.words}{times}"
+    named = [f"{one.section.words}{f' ({one.lines:,} lines)' if one.lines > 1 else ''}" for one in kinds]
+    return f"{form(len(kinds), 'a ' + weight, weight + 's')}: {listed(named, most=_MOST_KINDS)}"
 
 
 def _period(view: LogsView) -> str:

@@ -164,8 +164,10 @@ def read_log_files(
         for at, (place, plan) in enumerate(zip(places, plans, strict=True))
     ]
     for at, copy in copies.items():
-        if isinstance(file := found[copy.by], LogFile):
-            found[copy.by] = _with_node_of(file, places[at])
+        file = found[copy.by]
+        # Lines and a path that name no node may be of the one by whose name a copy of their beginning lies.
+        if isinstance(file, LogFile) and isinstance(file.node_id, Absent) and not file.nodes:
+            found[copy.by] = replace(file, node_id=_node_of_place(places[at]))
     return found
 
 
@@ -272,12 +274,6 @@ def _copy_of(place: LogPlace, other: LogPlace, damage: str) -> Problem | None:
     return Problem(
         input=place.input, path=place.name, message=f"{damage}; {words}" if damage else words, is_foreign=not damage
     )
-
-
-def _with_node_of(file: LogFile, copy: LogPlace) -> LogFile:
-    """Return a log whose lines and path name no node as that of the node by whose name a copy of its beginning lies."""
-    node_id = _node_of_place(copy)
-    return replace(file, node_id=node_id) if isinstance(file.node_id, Absent) and not file.nodes else file
 
 
 def _not_understood(place: LogPlace, mtime_ns: int, head: bytes, packing: str) -> LogFile:

@@ -121,6 +121,10 @@ _SPECIAL = (
 )
 """Kinds of which more than the line itself is looked at."""
 
+_Found = tuple[Message | None, str]
+"""The message in a text behind a time, if any is known, and the level before it."""
+_NOTHING: _Found = None, ""
+
 _HOUR_MS = 3_600_000
 _SKEW_MS = 3_000
 _OF_THE_JVM = frozenset({LogEventKind.PAUSE, LogEventKind.PAUSE_SHORT})
@@ -441,17 +445,17 @@ class _Window:
         in_quotes = text[start] == 0x22 or rest[:2] == b',"'
         if in_quotes:
             rest = out_of_quotes(rest, position - rest_start)
-        found = plain_message(rest, position - rest_start)
-        message = found.message
+        message = message_at(rest, position - rest_start)
         if message is None:
             return False
+        level, has_time = _level_and_time(rest[: message.start])
         self._known[line] = True
         is_words = common is None and _EXCEPTION_BEFORE.search(text, start, position) is not None
         if (is_exception(message) or is_words) and not self._is_first(rest, position - rest_start, line):
             self._add_below(message, line, start, position)
             return True
         behind = columns_behind(text[position:end], 0) if in_quotes else ""
-        if common is None or rest_start == start or found.has_time:
+        if common is None or rest_start == start or has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
             if head.start < 0:
                 stop = end
@@ -463,15 +467,15 @@ class _Window:
             head = head if head.writer else head._replace(writer=behind)
         else:
             head = Head(common[1], None, behind, start, rest_start)
-            self._add(message, line, head, found.level, rest)
+            self._add(message, line, head, level, rest)
             if (
                 rest_start - start == self._time_length
                 and not is_exception(message)
                 and len(rest) <= LONGEST_REMEMBERED
             ):
-                self._remember(rest, found)
+                self._remember(rest, (message, level))
             return True
-        self._add(message, line, head, found.level, text[start + head.end : end])
+        self._add(message, line, head, level, text[start + head.end : end])
         return True
 
     def _read_plain(self, position: int, line: int, start: int, stop: int, rest: bytes, time_ms: int) -> bool:
@@ -484,17 +488,16 @@ class _Window:
         level, has_time = _level_and_time(text[begin : message[-1]])
         if has_time or is_exception(message):
             return self._read(position, line, start, stop)
-        found = tuple.__new__(_Plain, (message, level, has_time))
-        self._add_known(found, line, start, stop, rest, time_ms)
-        self._remember(rest, found)
+        self._add_known((message, level), line, start, stop, rest, time_ms)
+        self._remember(rest, (message, level))
         return True
 
-    def _remember(self, text: bytes, found: "_Plain") -> None:
+    def _remember(self, text: bytes, found: _Found) -> None:
         if self._remembers:
             _remember(text, found)
 
-    def _add_known(self, known: "_Plain", line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
-        message = known.message
+    def _add_known(self, known: _Found, line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
+        message, level = known
         if message is None:
             return
         kind = message.row.section.kind
@@ -503,14 +506,14 @@ class _Window:
         self._known[line] = True
         if kind in self._special or self._text is not self._data:
             head = Head(LineTime(time_ms, zone_named=False), None, "", start, start + self._time_length)
-            self._add(message, line, head, known.level, rest)
+            self._add(message, line, head, level, rest)
             return
         end = stop - (self._text[stop - 1 : stop] == b"\r")
         row, partition, node, fields, _ = message
         span = tuple.__new__(Span, (self._position + start, end - start))
         number = self._first_line + line
         # A call of the class itself takes three times as long.
-        of_event = kind, time_ms, False, known.level, partition, node, fields, number, span, *_ONCE, row.number
+        of_event = kind, time_ms, False, level, partition, node, fields, number, span, *_ONCE, row.number
         self._append(tuple.__new__(LogEvent, of_event))
 
     def _append(self, event: LogEvent) -> None:
@@ -871,14 +874,9 @@ class _Window:
         step = 1 if self._first_line == 1 and count <= _FIRST_SAMPLED else max(1, count // SHAPES_SAMPLED)
         found: Counter[bytes] = Counter()
         for line in range(0, count, step):
-            if self._known[line]:
-                continue
             start, end = self._bounds(line)
-            level = LEVEL.search(self._text, start, min(end, start + 300))
-            if level is None:
-                continue
-            shape = _shape(self._text[level.end() : min(end, level.end() + 200)])
-            if shape:
+            level = None if self._known[line] else LEVEL.search(self._text, start, min(end, start + 300))
+            if level is not None and (shape := _shape(self._text[level.end() : min(end, level.end() + 200)])):
                 found[shape] += step
         return found
 
@@ -899,28 +897,15 @@ def _shape(text: bytes) -> bytes:
     return b" ".join(words[:10])
 
 
-class _Plain(NamedTuple):
-    """A message in a text behind a time, with what stands between."""
-
-    message: Message | None
-    """None where no message is known."""
-    level: str
-    has_time: bool
-    """Whether another time stands between."""
-
-
-_NOTHING = _Plain(None, "", has_time=False)
-
-
 # Brokers repeat themselves: most lines differ only in their time.
 _KNOWN: dict[bytes, int] = {}
 """The number of what is found in a text behind the time of a line."""
-_FOUND: list[_Plain] = []
+_FOUND: list[_Found] = []
 _KNOWN_LIMIT = 1 << 14
 _GROUPS: dict[frozenset[LogEventKind], tuple[list[int], Sequence[LogEventKind]]] = {}
 
 
-def _remember(text: bytes, found: _Plain) -> None:
+def _remember(text: bytes, found: _Found) -> None:
     if len(_FOUND) >= _KNOWN_LIMIT:
         _KNOWN.clear()
         _FOUND.clear()
@@ -932,18 +917,10 @@ def _remember(text: bytes, found: _Plain) -> None:
 def _groups(counted: frozenset[LogEventKind]) -> tuple[NDArray[np.intp], Sequence[LogEventKind]]:
     """Return what becomes of the lines with each text, of those that are not known last: the number of their kind among those that follow, where they are only counted."""
     groups, kinds = _GROUPS.setdefault(counted, ([], tuple(sorted(counted))))
-    for found in _FOUND[len(groups) :]:
-        kind = found.message.row.section.kind if found.message is not None else None
+    for message, _ in _FOUND[len(groups) :]:
+        kind = message.row.section.kind if message is not None else None
         groups.append(_WITHOUT if kind is None else kinds.index(kind) if kind in counted else _OPEN)
     return np.array([*groups, _OPEN], np.intp), kinds
-
-
-def plain_message(text: bytes, position: int) -> _Plain:
-    """Return the message that begins at a position of a text."""
-    message = message_at(text, position)
-    if message is None:
-        return _NOTHING
-    return _Plain(message, *_level_and_time(text[: message.start]))
 
 
 @lru_cache(maxsize=1 << 13)

@@ -158,7 +158,8 @@ def end_of_lines(window: bytes, encoding: Encoding, *, are_whole: bool = False) 
     last = end
     while are_whole and last > 0 and end - last < LINE_LENGTH_LIMIT:
         start = window.rfind(b"\n", 0, last - 1) + 1
-        if not is_partial(window[start:last]):
+        part = _part(window[start:last])
+        if part is None or part.is_last:
             return last
         last = start
     return end
@@ -247,12 +248,6 @@ def _goes_on(line: bytes, behind: bytes) -> bool:
     # Of messages without a time each is a line of its own; behind a time one may begin in the next line.
     found = find_message_in(behind)
     return found is None or (_begins_line(line) and (is_exception(found.message) or find_message_in(line) is None))
-
-
-def is_partial(line: bytes) -> bool:
-    """Return whether a container runtime split a line behind this part of it."""
-    part = _part(line)
-    return part is not None and not part.is_last
 
 
 class _Part(NamedTuple):
