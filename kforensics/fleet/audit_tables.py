@@ -1,11 +1,12 @@
 """The tables of a finished audit, opened for reading: filters on their rows, and sums over their columns; the audits of a history, and those that are trimmed."""
 
+import operator
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -100,11 +101,8 @@ def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
 
 def all_of(*conditions: Any) -> Any:
     """Return the conjunction of the conditions that are given."""
-    found = None
-    for one in conditions:
-        if one is not None:
-            found = one if found is None else found & one
-    return found
+    given = [one for one in conditions if one is not None]
+    return reduce(operator.and_, given) if given else None
 
 
 class AuditTables(Tables):

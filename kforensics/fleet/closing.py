@@ -23,7 +23,6 @@ from kforensics.findings.rules.directories import misnamed_finding
 from kforensics.findings.rules.fleet import inventory_finding, quorum_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import RefusedStart, identity_findings, with_refused_starts
 from kforensics.findings.rules.replicas import OF_TRUNCATIONS
-from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge, unpacked
 from kforensics.fleet.judge import JudgedRows, WorkContext
 from kforensics.fleet.keeping import Kept
@@ -109,9 +108,7 @@ def _misnamed_directories(
     """Yield the directories that have the topic id of another topic, each with its cluster."""
     columns = ["input", "path", "topic", "partition", "topic_id", "node_id"]
     where = (pc.field("verdict") == Verdict.DIFFERENT_TOPIC.value) & (pc.field("state") == "live")
-    for row in chain(
-        tables.rows("replicas", columns=columns, where=where), kept.rows("replicas", columns=columns, where=where)
-    ):
+    for row in kept.and_new(tables, "replicas", columns, where):
         cluster = clusters[row["input"]]
         topic = gathered[cluster].topics.get(row["topic_id"])
         if topic is not None and topic != row["topic"]:
@@ -178,9 +175,7 @@ def _cluster_findings(
     leaders: dict[str, list[int]] = {}
     where = pc.field("leader_source") == "metadata"
     columns = ["cluster_id", "leader"]
-    for row in chain(
-        tables.rows("partitions", columns=columns, where=where), kept.rows("partitions", columns=columns, where=where)
-    ):
+    for row in kept.and_new(tables, "partitions", columns, where):
         if row["leader"] is not None:
             leaders.setdefault(row["cluster_id"] or "", []).append(row["leader"])
     audited = audited_brokers(found, clusters)
@@ -211,19 +206,18 @@ def judge_beside_shortened_logs(tables: Tables, kept: Kept) -> bool:
     columns = ["verdict_id", "topic", "partition", "concerns"]
     kinds = f"{ConcernKind.LOGGED_END}|{ConcernKind.SAME_DISK}"
     is_open = pc.match_substring_regex(pc.field("concerns"), f'"({kinds})"')
-    if not any(True for one in (tables, kept) for _ in one.rows("partitions", columns=columns, where=is_open)):
+    if next(kept.and_new(tables, "partitions", columns, is_open), None) is None:
         return True
     live: dict[int, list[OnDisk]] = {}
     known: dict[int, JudgedPartition] = {}
     of_replicas = ["verdict_id", "input", "log_dir", "node_id"]
-    for one in (tables, kept):
-        for row in one.rows("replicas", columns=of_replicas, where=pc.field("state") == "live"):
-            place = OnDisk(row["input"], row["log_dir"], known_or(row["node_id"], Absent.UNKNOWN))
-            live.setdefault(row["verdict_id"], []).append(place)
-        for row in one.rows("partitions", columns=columns):
-            concerns = tuple(map(concern_of, json.loads(row["concerns"] or "[]")))
-            partition = TopicPartition(row["topic"], row["partition"])
-            known[row["verdict_id"]] = JudgedPartition(partition=partition, concerns=concerns)
+    for row in kept.and_new(tables, "replicas", of_replicas, pc.field("state") == "live"):
+        place = OnDisk(row["input"], row["log_dir"], known_or(row["node_id"], Absent.UNKNOWN))
+        live.setdefault(row["verdict_id"], []).append(place)
+    for row in kept.and_new(tables, "partitions", columns):
+        concerns = tuple(map(concern_of, json.loads(row["concerns"] or "[]")))
+        partition = TopicPartition(row["topic"], row["partition"])
+        known[row["verdict_id"]] = JudgedPartition(partition=partition, concerns=concerns)
     alone = {
         number: one._replace(concerns=tuple(each for each in one.concerns if each.kind is not ConcernKind.SAME_DISK))
         for number, one in known.items()
@@ -250,17 +244,11 @@ def brokers_in_doubt(tables: Tables, kept: Kept, clusters: Sequence[str]) -> dic
     is_judged = (pc.field("state") == "live") & pc.field("verdict").is_valid() & pc.field("node_id").is_valid()
     where = is_judged & (pc.field("truncate_to").is_valid() | is_damaged)
     doubted: dict[str, dict[int, set[TopicPartition]]] = {}
-    for one in (tables, kept):
-        for row in one.rows("replicas", columns=columns, where=where):
-            own = doubted.setdefault(clusters[row["input"]], {}).setdefault(row["node_id"], set())
-            if row["damage"] and row["topic"] not in METADATA_TOPICS:
-                own.add(TopicPartition(row["topic"], row["partition"]))
+    for row in kept.and_new(tables, "replicas", columns, where):
+        own = doubted.setdefault(clusters[row["input"]], {}).setdefault(row["node_id"], set())
+        if row["damage"] and row["topic"] not in METADATA_TOPICS:
+            own.add(TopicPartition(row["topic"], row["partition"]))
     return doubted
-
-
-def refused_in_audit(audit: AuditTables) -> dict[str, tuple[RefusedStart, ...]]:
-    """Return by cluster the brokers that do not start as they are, as an audit found them."""
-    return {cluster: unpacked(own) for cluster, own in audit.manifest.get("refused", {}).items()}
 
 
 def tell_refused_starts(
@@ -273,9 +261,9 @@ def tell_refused_starts(
     """
     now = {cluster: {one.broker_id for one in own if one.is_whole} for cluster, own in refused.items()}
     for base in kept.verdicts:
-        before = refused_in_audit(base)
+        before = base.manifest.get("refused", {})
         for cluster in {cluster for cluster, _, _ in kept.keys} & {*base.manifest["clusters"]}:
-            whole = {one.broker_id for one in before.get(cluster, ()) if one.is_whole}
+            whole = {one.broker_id for one in unpacked(before.get(cluster, "[]")) if one.is_whole}
             if whole != now.get(cluster, set()):
                 return False
     is_told = pc.field("code").isin([*OF_TRUNCATIONS])

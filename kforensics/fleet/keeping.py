@@ -101,6 +101,13 @@ class Kept:
             for batch in base.dataset(table).to_batches(columns=named, filter=all_of(is_kept, where)):
                 yield pa.Table.from_batches([batch])
 
+    def and_new(
+        self, tables: Tables, table: str, columns: Sequence[str], where: Any = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield some columns of the rows of this audit, and of those that are kept."""
+        for one in (tables, self):
+            yield from one.rows(table, columns=columns, where=where)
+
     def rows(self, table: str, *, columns: Sequence[str], where: Any = None) -> Iterator[Mapping[str, Any]]:
         """Yield some columns of the rows that are kept."""
         for chunk in self.chunks(table, columns, where):

@@ -132,7 +132,7 @@ class Projection:
 
     def of_rows(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         """Yield the rows that pass the condition."""
-        return self._passing(lambda schema: pa.RecordBatch.from_pylist(_only(rows, schema), schema=schema))
+        return self._passing(lambda schema: pa.RecordBatch.from_pylist([*rows], schema=schema))
 
     def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
         """Return the row of something that can't be read; what it holds is not known, so the condition is not asked."""
@@ -145,10 +145,6 @@ class Projection:
             rows = rows.filter(self._condition.mask(rows_of(self._asked)).combine_chunks())
         if rows.num_rows:
             yield rows
-
-
-def _only(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[dict[str, Any]]:
-    return [{name: row.get(name) for name in schema.names} for row in rows]
 
 
 def _batch_rows(batches: BatchTable, where: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:

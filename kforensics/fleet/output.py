@@ -15,7 +15,7 @@ from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, fin
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, check_rows, is_part_of, publish, total_rows
+from kforensics.fleet.publishing import AuditStamp, Counts, check_rows, is_part_of, publish
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, JUDGED, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables, WorkTables
 
@@ -96,7 +96,7 @@ class Output:
         earlier: AuditTables | None = None,
     ) -> AuditTables:
         """Write what became of each finding, and declare the audit complete, if all rows are there."""
-        check_rows(str(self.tables), expected, total_rows(counts))
+        check_rows(str(self.tables), expected, {table: sum(parts.values()) for table, parts in counts.items()})
         audits = history_of(self.tables) if self.is_history else [earlier] if earlier is not None else []
         bases = bases_of(audits, manifest["clusters"])
         published = AuditTables(self.tables.location, {**manifest, "tables": _named(counts, kept, kept_rows)})

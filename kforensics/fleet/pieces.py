@@ -46,12 +46,8 @@ class Scanned:
 
     def add(self, other: "Scanned") -> None:
         """Add all of another look."""
-        self.directories += other.directories
-        self.replicas += other.replicas
-        self.segments += other.segments
-        self.problems += other.problems
-        self.read_bytes += other.read_bytes
-        self.reused += other.reused
+        for one in ("directories", "replicas", "segments", "problems", "read_bytes", "reused"):
+            setattr(self, one, getattr(self, one) + getattr(other, one))
 
     def tables(self, verdict_id: Callable[[Row], int]) -> dict[str, pa.Table]:
         """Return the segments with digests and lineage, as tables, each with the verdict on its partition."""

@@ -171,11 +171,6 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
         yield rows, cluster_of(rows)
 
 
-def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the number of rows of each table."""
-    return {table: sum(parts.values()) for table, parts in counts.items()}
-
-
 def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str, int]) -> None:
     """Compare the rows that the stages reported with those that were found and published."""
     for table, count in expected.items():

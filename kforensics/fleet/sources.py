@@ -218,7 +218,10 @@ class FoundSources:
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
     """Return the inputs that sources name, in their order."""
-    assignments = _assignments([one for one in sources if one.has_assignments])
+    assignments: dict[str | None, Assignments] = {}
+    for one in sources:
+        if one.has_assignments:
+            assignments[one.cluster] = {**assignments.get(one.cluster, {}), **read_assignments(one.location)}
     retired = tuple((one.cluster, one.node_id) for one in sources if not one.is_expected and one.node_id is not None)
     sources = [one for one in sources if not one.has_assignments and one.is_expected]
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
@@ -256,13 +259,6 @@ def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> Foun
         assignments=assignments,
         retired=retired,
     )
-
-
-def _assignments(sources: Sequence[Source]) -> dict[str | None, Assignments]:
-    out: dict[str | None, Assignments] = {}
-    for one in sources:
-        out[one.cluster] = {**out.get(one.cluster, {}), **read_assignments(one.location)}
-    return out
 
 
 def _identified(found: FoundInput, source: Source, number: int) -> tuple[Input, list[Disagreement]]:

@@ -106,7 +106,7 @@ def list_fleet(
     words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
     stage = Stage(name="plan", tasks=slices)
     with errors_of_tasks(tables), watch_tasks(context, stage, Counters(None), progress, words):
-        found = _of_each(spark, len(tasks), slices, work, "string")
+        found = _of_each(spark, len(tasks), slices, work)
     return tuple(sorted((LogDirTotals(**json.loads(one)) for one in found), key=lambda one: one.number))
 
 
@@ -118,16 +118,12 @@ def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered
         for number, (known, _) in unchanged.items():
             list_commits(fleet, number, known)
     elif holders:
-        _each_on_workers(session, fleet, "bigint", [one.number for one in holders], list_commits)
+        _each_on_workers(session, fleet, [one.number for one in holders], list_commits)
     clusters = sorted(fleet.members)
     if fleet.is_small:
         return {cluster: gather_knowledge(fleet, cluster) for cluster in clusters}
-    found = [unpacked(one) for one in _each_on_workers(session, fleet, "string", clusters, _gather)] if clusters else []
+    found = _each_on_workers(session, fleet, clusters, gather_knowledge) if clusters else []
     return {one.cluster: one for one in sorted(found, key=lambda one: one.cluster)}
-
-
-def _gather(fleet: Fleet, cluster: str) -> str:
-    return packed(gather_knowledge(fleet, cluster))
 
 
 def refused_by_cluster(
@@ -137,18 +133,13 @@ def refused_by_cluster(
     if fleet.is_small:
         found = [refused_in(fleet, cluster, own) for cluster, own in doubted.items()]
     else:
-        found = [unpacked(one) for one in _each_on_workers(session, fleet, "string", [*doubted.items()], _refuse)]
+        found = _each_on_workers(session, fleet, [*doubted.items()], lambda fleet, one: refused_in(fleet, *one))
     return {cluster: refused for cluster, refused in zip(doubted, found, strict=True) if refused}
-
-
-def _refuse(fleet: Fleet, doubted: tuple[str, Mapping[int, set[TopicPartition]]]) -> str:
-    return packed(refused_in(fleet, *doubted))
 
 
 def _each_on_workers(
     session: Callable[[], Any],
     fleet: Fleet,
-    kind: str,
     values: Sequence[Any],
     work: Callable[[Fleet, Any], Any],
 ) -> list[Any]:
@@ -157,16 +148,17 @@ def _each_on_workers(
     # All inputs travel to each task: with a task a cluster many clusters would cost their square.
     slices = min(len(values), cores_of(spark) * TASKS_A_CORE)
     with errors_of_tasks(fleet.tables):
-        return _of_each(spark, len(values), slices, functools.partial(_of_value, fleet, tuple(values), work), kind)
+        own = functools.partial(_of_value, fleet, tuple(values), work)
+        return list(map(unpacked, _of_each(spark, len(values), slices, own)))
 
 
-def _of_each(spark: Any, count: int, slices: int, work: Callable[[int], Any], kind: str) -> list[Any]:
-    frame = spark.range(0, count, 1, slices).select(_on_workers(work, kind)("id").alias("found"))
+def _of_each(spark: Any, count: int, slices: int, work: Callable[[int], str]) -> list[str]:
+    frame = spark.range(0, count, 1, slices).select(_on_workers(work, "string")("id").alias("found"))
     return [row.found for row in frame.collect()]
 
 
-def _of_value(fleet: Fleet, values: Sequence[Any], work: Callable[[Fleet, Any], Any], number: int) -> Any:
-    return work(fleet, values[number])
+def _of_value(fleet: Fleet, values: Sequence[Any], work: Callable[[Fleet, Any], Any], number: int) -> str:
+    return packed(work(fleet, values[number]))
 
 
 def _on_workers(work: Callable[..., Any], kind: str) -> Any:

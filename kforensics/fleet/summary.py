@@ -136,7 +136,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         audited_ms=tables.audited_ns // 1_000_000,
         counts=_counts(tables) if filters == Filters() else (),
         seconds=dict(tables.manifest.get("seconds", {})),
-        findings_by_cluster=_by_cluster(findings),
+        findings_by_cluster=_by_cluster(findings, "severity"),
         depth=tables.depth,
         open_findings=tuple(_open_findings(tables, filters)),
     )
@@ -184,17 +184,14 @@ def _place_of(state: str) -> int:
 
 
 def _states_by_cluster(parts: pa.Table) -> dict[str, dict[str, int]]:
-    out: dict[str, dict[str, int]] = {}
-    for row in grouped(parts, ["cluster_id", "state"], []):
-        out.setdefault(row["cluster_id"] or "", {})[row["state"]] = row["count_all"]
-    ordered = {cluster: _worst_first(own) for cluster, own in out.items()}
+    ordered = {cluster: _worst_first(own) for cluster, own in _by_cluster(parts, "state").items()}
     return dict(sorted(ordered.items(), key=lambda item: (_place_of(next(iter(item[1]))), item[0])))
 
 
-def _by_cluster(findings: pa.Table) -> dict[str, dict[str, int]]:
+def _by_cluster(rows: pa.Table, column: str) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
-    for row in sorted(grouped(findings, ["cluster_id", "severity"], []), key=lambda row: row["cluster_id"] or ""):
-        out.setdefault(row["cluster_id"] or "", {})[row["severity"]] = row["count_all"]
+    for row in sorted(grouped(rows, ["cluster_id", column], []), key=lambda row: row["cluster_id"] or ""):
+        out.setdefault(row["cluster_id"] or "", {})[row[column]] = row["count_all"]
     return out
 
 

@@ -167,7 +167,7 @@ def test_little_that_changed_is_read_without_a_session(night, cluster, monkeypat
     sessions = asked()
     in_tasks = []
 
-    def counted(session, fleet, kind, values, work):
+    def counted(_asked, fleet, values, work):
         in_tasks.append(len(fleet.bases))
         return [work(fleet, value) for value in values]
 
