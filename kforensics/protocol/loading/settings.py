@@ -42,6 +42,8 @@ _MOST_WORDS = 200
 _OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
 _RECORDING_LEVELS = frozenset({"INFO", "DEBUG", "TRACE"})
 _TIMEOUTS = ("request.timeout.ms", "controller.quorum.fetch.timeout.ms")
+_HIDDEN = re.compile(r"\*+|value-[0-9a-f]{24}", re.ASCII)
+"""What a capture has in the place of a value: a secret, or one that may name somebody."""
 _LARGEST_PORT = 65_535
 _LISTENERS = ("listeners", "advertised.listeners")
 _HOST = re.compile(r"[\w.:\-\[\]]+", re.ASCII)
@@ -95,14 +97,17 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
 
 def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
     """Return why a node does not start by the values of its `server.properties` (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421), or that a capture hides, is taken as in order."""
+    if not values:
+        return None
     replaced = "config.providers" in values
-    is_hidden = re.compile(r"\*+").fullmatch
-    judged = {name: one for name, one in values.items() if not (replaced and "${" in one) and not is_hidden(one)}
+    judged = {
+        name: one for name, one in values.items() if not (replaced and "${" in one) and not _HIDDEN.fullmatch(one)
+    }
     defined = _defined("broker", version)
     for name in sorted(judged.keys() & defined):
         if refusal := _refuse(judged[name], defined[name], version):
             return refusal
-    numbers = {name: judged.get(name, one.default) for name, one in defined.items()}
+    numbers = {name: values.get(name, one.default) for name, one in defined.items()}
     for sign in ("<=", "<"):
         for row in _rows().get(sign, ()):
             if row.is_of(version) and (refusal := _contradiction(sign, row, numbers)):
@@ -298,7 +303,8 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
             "no-controller-listener": not values.get("controller.listener.names", "not given").strip(),
         }
     )
-    if refusal is None and "config.providers" not in values:
+    is_whole = "config.providers" not in values and not any(map(_HIDDEN.fullmatch, values.values()))
+    if refusal is None and is_whole:
         addresses = [(voters, one) for one in values.get(voters, "").split(",") if values.get(voters, "").strip()]
         addresses += [(servers, one) for one in values.get(servers, "").split(",") if has_servers]
         wrong = [(name, one.strip()) for name, one in addresses if not _is_address(name, one.strip())]
