@@ -41,7 +41,6 @@ _MOST_DIGITS = 64
 _MOST_WORDS = 200
 _OF_ZOOKEEPER = "kafka.security.authorizer.AclAuthorizer"
 _RECORDING_LEVELS = frozenset({"INFO", "DEBUG", "TRACE"})
-_TIMEOUTS = ("request.timeout.ms", "controller.quorum.fetch.timeout.ms")
 _HIDDEN = re.compile(r"\*+|value-[0-9a-f]{24}", re.ASCII)
 """What a capture has in the place of a value: a secret, or one that may name somebody."""
 _LARGEST_PORT = 65_535
@@ -128,8 +127,7 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     has_no_roles = not has_zookeeper and "process.roles" in values and not _listed(values, "process.roles")
     with_zookeeper = values.get("authorizer.class.name", "").strip() == _OF_ZOOKEEPER and "process.roles" in values
     level = values.get("metrics.recording.level", "INFO").strip().upper()
-    timeouts = _TIMEOUTS if version >= FIRST_WITHOUT_ZOOKEEPER else _TIMEOUTS[1:]
-    negative = next((one for one in timeouts if (_whole(judged.get(one, "")) or 0) < 0), "")
+    fetch_timeout = _whole(judged.get("controller.quorum.fetch.timeout.ms", "")) or 0
     addresses_are_right = all(_HOST.fullmatch(host.strip()) for host, _ in overrides)
     named = judged.get("log.dirs", judged.get("log.dir", "not given")).strip(" ,")
     return _first(
@@ -146,7 +144,7 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
             "cordoned": ", ".join(sorted(cordoned - own)),
             "directory-twice": twice,
             "recording-level": level if level not in _RECORDING_LEVELS and "metrics.recording.level" in judged else "",
-            "negative-timeout": negative,
+            "negative-timeout": fetch_timeout < 0,
             "old-authorizer": with_zookeeper and not has_zookeeper and version < FIRST_WITHOUT_ZOOKEEPER,
             "no-authorizer": with_zookeeper and not has_zookeeper,
         }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.commands.capturing.redacting import without_secrets
-from kforensics.protocol.loading.settings import refuse_roles, refuse_topic_settings, refuse_values
+from kforensics.protocol.loading.settings import never_ready, refuse_roles, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import JUDGED_NODES, NAMES, OF_A_NODE, values_of
 
@@ -56,6 +56,15 @@ def test_a_value_that_a_capture_hides_is_in_order():
     assert set(values["delegation.token.max.lifetime.ms"]) == {"*"}
     assert refuse_values(KafkaVersion(4, 1), values) is None
     assert refuse_values(KafkaVersion(4, 1), {"delegation.token.max.lifetime.ms": "0"}) is not None
+
+
+def test_with_some_values_a_broker_never_gets_ready():
+    assert never_ready({"broker.heartbeat.interval.ms": "0"}) == "broker.heartbeat.interval.ms=0"
+    assert never_ready({"request.timeout.ms": "-1", "broker.heartbeat.interval.ms": "1"}) == "request.timeout.ms=-1"
+    assert not never_ready({"request.timeout.ms": "0"})
+    for asked in ((3, 9), (4, 4)):
+        assert refuse_values(KafkaVersion(*asked), {"request.timeout.ms": "-1"}) is None, "it ends at no certain point"
+        assert refuse_values(KafkaVersion(*asked), {"controller.quorum.fetch.timeout.ms": "-1"}) is not None
 
 
 def test_the_first_of_three_retention_times_counts():
