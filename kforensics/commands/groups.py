@@ -126,6 +126,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
             for one in (*played.gone, *shares.removals(since_earlier=True))
             if not one.is_lost and _wants(request, one.key)
         ],
+        expired=[shown(one) for one in played.expired if _wants(request, one.key)],
         topic=topic,
         asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),
@@ -163,6 +164,8 @@ class _Played(NamedTuple):
     setbacks: list[Change]
     """The largest of those that were asked for."""
     setback_count: int
+    expired: list[Change]
+    """What became of other positions that are in force no more."""
     gone: list[Change]
     """What became of positions that are in force no more: of those that the newest earlier copy has, of the groups that were asked for, and of those that were set back."""
 
@@ -180,6 +183,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     setbacks: list[Change] = []
     count = 0
     gone: list[Change] = []
+    expired: list[Change] = []
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
@@ -193,11 +197,9 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
                 if len(setbacks) > 2 * MOST_SETBACKS:
                     setbacks = _largest(setbacks)
         noted, told = {one.key for one in gone}, {one.key for one in setbacks}
-        gone += [
-            one.removal
-            for key, one in replay.former.items()
-            if key not in noted and (key.group in request.groups or key in told) and not one.removal.is_lost
-        ]
+        for key, one in replay.former.items():
+            if key not in noted and not one.removal.is_lost:
+                (gone if key.group in request.groups or key in told else expired).append(one.removal)
         unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()
@@ -207,7 +209,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     inferred_ms = infer_retention(unexplained)
     for log in logs.values():
         log.inferred_ms = inferred_ms
-    return _Played(positions, states, names, setbacks, count, gone)
+    return _Played(positions, states, names, setbacks, count, expired, gone)
 
 
 def _noted(changes: Iterable[Change], gone: list[Change]) -> Iterator[Change]:

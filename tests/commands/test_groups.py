@@ -1205,7 +1205,7 @@ def test_who_set_a_position_past_the_end_is_said_where_no_member_did(tmp_path, m
     assert bool(members) is any("they have read records" in one for one in result.answer.tell)
 
 
-def test_what_became_of_a_position_that_is_asked_for_is_said_without_an_earlier_copy(tmp_path):
+def test_what_became_of_a_position_is_said_without_an_earlier_copy_and_first_where_it_is_asked_for(tmp_path):
     content = commits_of(("payer", 5), ("payer", None), ("other", 3))
     now = log_directory(tmp_path / "now", ("__consumer_offsets-0", content), ("orders-0", OF_THEN))
 
@@ -1213,4 +1213,9 @@ def test_what_became_of_a_position_that_is_asked_for_is_said_without_an_earlier_
         "The position of payer in orders-0, 5, is gone since"
         in groups(now, groups=frozenset({"payer"})).answer.headline
     )
-    assert "is gone" not in groups(now).answer.headline
+    unasked = groups(now).answer
+    assert (
+        "commits of 1 group that is here"
+        in unasked.headline.partition("The position of payer in orders-0, 5, is gone")[0]
+    )
+    assert not unasked.tell

@@ -128,3 +128,17 @@ def test_the_weakest_confidence_holds_for_the_whole():
 
     assert found is not None
     assert "likely" == found.confidence
+
+
+def test_what_a_broker_lost_before_it_led_again_is_laid_on_it_and_not_on_its_follower():
+    (follower,) = incident().truncations
+    (recovery,) = incident().losses[0].citations[1:]
+    cause = Cause(CauseName.LAST_REPLICA_STANDING, "likely", "it had lost them", (recovery,))
+    followed = replace(follower, broker_id=3, decided_by="epoch", cause=cause)
+    lost = replace(follower, broker_id=2, decided_by="recovery", time_ms=7, citations=(recovery,))
+    own = loss(cause=cause.name, confidence="likely", citations=follower.citations[:1])
+
+    found = root_cause([incident(truncations=(followed, lost), losses=(own,))])
+
+    assert found is not None
+    assert (found.brokers, found.first_ms) == ((2,), 7)

@@ -25,7 +25,9 @@ class JudgedGroups:
     setback_count: int
     """The number of set-backs, those that are not listed included."""
     removed: Sequence[Change] = ()
-    """The positions that a record removed, of those that are asked about."""
+    """The positions that a record removed, of those that are asked about, or that an earlier copy has."""
+    expired: Sequence[Change] = ()
+    """Those of others: a group that nobody uses any more loses its positions, too."""
     topic: CoordinatorTopic
     """What is known of `__consumer_offsets`."""
     asked: Collection[str]
@@ -88,8 +90,10 @@ class JudgedGroups:
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state(states) or State.NO_SETBACK
-        said = self._headline(state), self._removed()
+        said = self._headline(state), _removed(self.removed)
         is_first = state in {State.UNKNOWN, State.NO_SETBACK}
+        if is_first and not self.removed:
+            said = _removed(self.expired), said[0]
         return Answer(
             state=state,
             headline=" ".join(filter(None, reversed(said) if is_first else said)),
@@ -129,7 +133,7 @@ class JudgedGroups:
                 )
                 return f"{_loud(group.name)} STANDS {where}: {epoch_words(one)}{more}"
             case State.UNKNOWN:
-                if not self.groups and self.removed:
+                if not self.groups and (self.removed or self.expired):
                     return "Whether one was set back is unknown."
                 if not self.groups:
                     return "No commit of a group is here; whether one was set back is unknown."
@@ -163,18 +167,6 @@ class JudgedGroups:
         if worst.is_put_back:
             return f"{name_text(worst.key.group)} was set back and has its position again{to_do}: {what}; it was put forward by hand {when}, and no member had read meanwhile.{others}"
         return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; caught up again {when} or before.{others}"
-
-    def _removed(self) -> str:
-        """Say which position is gone by a record, and why; empty where none is."""
-        if not self.removed:
-            return ""
-        first = max(self.removed, key=lambda one: one.previous or 0)
-        count = len(self.removed) - 1
-        more = f" So {form(count, 'is', 'are')} {count:,} more." if count else ""
-        gone = "had expired or was deleted" if first.by == "unknown" else _GONE[first.by].replace("had been", "was")
-        why = TOPIC_DELETED if first.reason == TOPIC_DELETED else f"it {gone}"
-        where = f"{name_text(first.key.topic)}-{first.key.partition}"
-        return f"The position of {name_text(first.key.group)} in {where}, {first.previous:,}, is gone since {utc_words(first.time_ms)}: {why}.{more}"
 
     def _also_below(self) -> str:
         if not self._below:
@@ -317,6 +309,19 @@ SHARES_GO_ON = "A share group goes on at the log start by itself: no position ha
 
 _WENT = {True: ("was deleted before", "were deleted before"), False: ("is gone before", "are gone before")}
 """By whether a broker deleted the offsets."""
+
+
+def _removed(removed: Sequence[Change]) -> str:
+    """Say which position is gone by a record, and why; empty where none is."""
+    if not removed:
+        return ""
+    first = max(removed, key=lambda one: one.previous or 0)
+    count = len(removed) - 1
+    more = f" So {form(count, 'is', 'are')} {count:,} more." if count else ""
+    gone = "had expired or was deleted" if first.by == "unknown" else _GONE[first.by].replace("had been", "was")
+    why = TOPIC_DELETED if first.reason == TOPIC_DELETED else f"it {gone}"
+    where = f"{name_text(first.key.topic)}-{first.key.partition}"
+    return f"The position of {name_text(first.key.group)} in {where}, {first.previous:,}, is gone since {utc_words(first.time_ms)}: {why}.{more}"
 
 
 def _lost(worst: Change) -> str:

@@ -284,8 +284,11 @@ def _truncation(truncations: Sequence[ExplainedTruncation], loss: Loss) -> Expla
         for one in truncations
         if one.citations and one.citations[0] in loss.citations and one.to_offset <= loss.offsets.first
     ]
-    by_rule = [one for one in cited if one.decided_by == CAUSES[loss.cause].truncated_by]
     same_cause = [one for one in cited if one.cause.name is loss.cause]
+    # A follower truncates because of what its leader lacks: then the cause cites how that had lost it.
+    behind = {citation for one in same_cause for citation in one.cause.citations}
+    of_leader = [one for one in truncations if one.citations and one.citations[0] in behind]
+    by_rule = [one for one in (*cited, *of_leader) if one.decided_by == CAUSES[loss.cause].truncated_by]
     return next(iter((*by_rule, *same_cause)), None)
 
 
