@@ -102,14 +102,10 @@ def _plain_text(text: str) -> str | dict[str, str]:
     except UnicodeEncodeError:
         return (
             plain_bytes(os.fsencode(text))
-            if _is_file_system_text(text)
+            if all(not "\ud800" <= character <= "\udfff" or "\udc80" <= character <= "\udcff" for character in text)
             else plain_bytes(text.encode("utf-8", errors="surrogatepass"))
         )
     return text
-
-
-def _is_file_system_text(text: str) -> bool:
-    return all(not "\ud800" <= character <= "\udfff" or "\udc80" <= character <= "\udcff" for character in text)
 
 
 def _plain_key(key: Any) -> str:

@@ -382,7 +382,7 @@ class ManifestReader:
                 input=_number(value["input"]),
                 path=_text(value["path"]),
                 kind=EntryKind(value["kind"]),
-                length=_number_or_absent(value, "bytes"),
+                length=_reason(value, "bytes") if value["bytes"] is None else _number(value["bytes"]),
                 modified=_text_or_absent(value, "modified_utc"),
                 changed=_text_or_absent(value, "changed_utc"),
                 mode=_text(value["mode"]),
@@ -457,10 +457,6 @@ def _number(value: Any) -> int:
 
 def _text_or_absent(row: Mapping[str, Any], name: str) -> str | Absent:
     return _reason(row, name) if row[name] is None else _text(row[name])
-
-
-def _number_or_absent(row: Mapping[str, Any], name: str) -> int | Absent:
-    return _reason(row, name) if row[name] is None else _number(row[name])
 
 
 def _reason(row: Mapping[str, Any], name: str) -> Absent:

@@ -126,7 +126,7 @@ class ParquetRecords:
             pa.array(given.aborted),
             pa.DictionaryArray.from_arrays(pa.array(given.committed), list(CERTAINTIES)),
             self._constant("source_input", given.input, count),
-            self._constant("source_path", _text(given.path), count),
+            self._constant("source_path", given.path.encode(errors="backslashreplace").decode(), count),
             pa.array(batches["position"][rows]),
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -174,10 +174,6 @@ class ParquetRecords:
         if self._encoder is not None:
             self._encoder.close()
         self.file.close()
-
-
-def _text(path: str) -> str:
-    return path.encode(errors="backslashreplace").decode()
 
 
 def _nullable(values: np.ndarray, absent: np.ndarray) -> Any:

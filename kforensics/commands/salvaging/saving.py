@@ -109,7 +109,7 @@ class _Saver:
         largest = max((sum(one.length for one in copy.view.segments) for copy in plan.copies), default=0)
         self._jobs = jobs if largest >= WORTH_PROCESSES and hasattr(os, "fork") else 1
         self._lines: LinesInTurn | None = None
-        self._next = self._first_offset()
+        self._next = max(self._filters.offsets.first if self._filters.offsets else 0, 0)
         self._saved = self._nothing_saved(plan.gaps)
         self._part_length = part_length(largest) if form is FormName.PARQUET else None
         self._parts: PartFiles | None = None
@@ -126,9 +126,6 @@ class _Saver:
             likely=plan.likely,
             is_named=plan.is_named,
         )
-
-    def _first_offset(self) -> int:
-        return max(self._filters.offsets.first if self._filters.offsets else 0, 0)
 
     def run(self) -> SavedPartition:
         is_whole = False

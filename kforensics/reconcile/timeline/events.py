@@ -80,16 +80,12 @@ def _of_event(item: LoggedEvent) -> TimelineEntry | None:
         kind=report.event,
         time_ms=item.time_ms,
         broker_id=subject,
-        topic_partition=_partition(event),
+        topic_partition=Absent.NOT_APPLICABLE if isinstance(event.topic_partition, Absent) else event.topic_partition,
         leader_epoch=event.number("leader_epoch") if "leader_epoch" in report.fields else Absent.NOT_APPLICABLE,
         detail=detail,
         citations=(item.citation,),
         is_quiet=report.is_quiet and event.fields.get("reason") != DELETE_REQUEST,
     )
-
-
-def _partition(event: LogEvent) -> TopicPartition | Absent:
-    return Absent.NOT_APPLICABLE if isinstance(event.topic_partition, Absent) else event.topic_partition
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:

@@ -94,7 +94,7 @@ def _majority_line(comparison: LogComparison) -> str:
 def _log_row(log: ComparedLog, comparison: LogComparison) -> tuple[str, ...]:
     history = log.history
     return (
-        _node(history.node_id),
+        "a node" if isinstance(history.node_id, Absent) else f"node {history.node_id}",
         f"{history.start_offset}..{history.end_offset - 1}" if history.is_log_known else "could not be read whole",
         f"leader epoch {history.last_epoch}",
         _standing(log, comparison),
@@ -110,10 +110,6 @@ def _standing(log: ComparedLog, comparison: LogComparison) -> str:
     if isinstance(log.tail, Absent):
         return behind
     return f"{log.tail.first_offset}..{log.tail.last_offset} differ (leader epoch {log.tail.raft_epoch})"
-
-
-def _node(node_id: int | Absent) -> str:
-    return "a node" if isinstance(node_id, Absent) else f"node {node_id}"
 
 
 def _state(body: MetadataView) -> Iterator[Block]:
