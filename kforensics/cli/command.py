@@ -252,6 +252,10 @@ def _answer(output: "Output", ask: Ask) -> None:
     output.finish(result)
 
 
+def _enumeration(name: str, choices: Sequence[str]) -> Any:
+    return StrEnum(name, {choice: choice for choice in choices})
+
+
 def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
@@ -263,7 +267,7 @@ def _annotated(one: Spelled, command: str) -> tuple[Any, Any]:
     if kind is bool:
         return Annotated[bool, typer.Option(*declared.flags, help=one.help(command))], False
     if declared.choices:
-        kind = StrEnum(one.field, {choice: choice for choice in declared.choices})
+        kind = _enumeration(one.field, declared.choices)
     elif declared.read is not None:
         kind = str
     default = one.default or None

@@ -128,7 +128,7 @@ def compare(
         answer=with_disks(
             diff_answer(
                 judged,
-                paths=_paths_on_brokers(inputs),
+                paths=tuple(one.store.origin or one.described.path for one in inputs.found),
                 findings=findings,
                 problems=inputs.below_named(problems),
                 refused=refused,
@@ -176,11 +176,6 @@ def _missing_isr(
             place.state.broker_id for place in places if place.is_live and isinstance(place.state.broker_id, int)
         )
         yield from weighed(missing_isr(partition, held_by, given, facts), states[partition])
-
-
-def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
-    """Return the path of each input; of what was captured, that on its broker, where it can be copied."""
-    return tuple(one.store.origin or one.described.path for one in inputs.found)
 
 
 _SAME = frozenset({State.AGREE, State.SAME_ENDS})

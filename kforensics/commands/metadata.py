@@ -90,7 +90,13 @@ def run(request: Ask) -> Result[MetadataView]:
     refuse_two_clusters(histories, inputs)
     comparison = compare_metadata_logs(histories)
     if comparison is None:
-        emptied = _directories_without_log(inputs)
+        emptied = [
+            str(one.root / join(log_dir, entry.name))
+            for one in inputs.found
+            for log_dir in one.log_dir_paths
+            for entry in one.listings.of(log_dir).entries
+            if entry.is_directory and is_metadata_directory(entry.name)
+        ]
         if emptied:
             raise EvidenceError(
                 emptied[0],
@@ -143,17 +149,6 @@ def run(request: Ask) -> Result[MetadataView]:
             of_quorum=False,
         ),
     )
-
-
-def _directories_without_log(inputs: Inputs) -> list[str]:
-    """Return the paths of directories that are named as that of the metadata log."""
-    return [
-        str(one.root / join(log_dir, entry.name))
-        for one in inputs.found
-        for log_dir in one.log_dir_paths
-        for entry in one.listings.of(log_dir).entries
-        if entry.is_directory and is_metadata_directory(entry.name)
-    ]
 
 
 def _check_question(question: Ask, history: MetadataHistory) -> None:

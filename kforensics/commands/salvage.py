@@ -147,14 +147,6 @@ def _folder_of(request: Ask) -> OutFolder:
     return OutFolder(None if request.plan else request.out)
 
 
-def _filters(request: Ask) -> Filters:
-    return Filters(
-        offsets=OffsetRange(*request.offsets) if request.offsets else None,
-        time_ms=request.time_ms,
-        with_aborted=request.with_aborted,
-    )
-
-
 def _run_carving(request: Ask, out: Path | None) -> Result[SalvageReport]:
     """Save what disk images hold and no given replica does."""
     problems: list[Problem] = []
@@ -367,7 +359,11 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
         plan,
         folder=shared.folder,
         form=None if shared.folder.is_plan else FormName(shared.case.ask.form),
-        filters=_filters(shared.case.ask),
+        filters=Filters(
+            offsets=OffsetRange(*shared.case.ask.offsets) if shared.case.ask.offsets else None,
+            time_ms=shared.case.ask.time_ms,
+            with_aborted=shared.case.ask.with_aborted,
+        ),
         roots=shared.roots,
         reader=reader,
         batch_writer=shared.batch_writer,

@@ -106,7 +106,12 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     problems = list(dict.fromkeys([*problems, *states.problems]))
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     coordinators = states.joined(states.ids_of(open_producers) | request.transactional_ids)
-    waiting = _waiting(coordinators, live)
+    # Whether they hold a partition back that is not here is not known.
+    waiting = tuple(
+        state
+        for state in coordinators.by_id.values()
+        if not state.is_removed and state.partitions and any(one not in live for one in state.partitions)
+    )
     coordinators = replace(
         coordinators,
         commits=_commits_elsewhere(live, scans, coordinators, request.at_ms),
@@ -369,14 +374,3 @@ def _stable_after_load(
     if not isinstance(outcome, LoadOutcome) or isinstance(outcome.state, Absent):
         return Absent.UNKNOWN
     return outcome.state.last_stable_offset
-
-
-def _waiting(
-    coordinators: Coordinators, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
-) -> tuple[TransactionState, ...]:
-    """Unfinished transactions with a partition that is not here: whether they hold it back is not known."""
-    return tuple(
-        state
-        for state in coordinators.by_id.values()
-        if not state.is_removed and state.partitions and any(one not in live for one in state.partitions)
-    )

@@ -244,7 +244,11 @@ class _Audit:
             *unanswered(work, found, totals, options, kept),
         )
         written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered, kept)
-        done = _finished_tasks(work, output.run)
+        done = [
+            json.loads(work.read_bytes(f"{STATE}/{name}"))
+            for name in work.names(STATE)
+            if name.startswith(f"task-{output.run:04d}-")
+        ]
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
             expected.update(counts)
         counts = self._publish([name for name in TABLES if name != "plan"], kept)
@@ -450,12 +454,3 @@ def _cluster_of(clusters: Sequence[str | None], tasks: Sequence[LogDirTask]) -> 
         return pc.take(pa.array(list(known.values()), pa.string()), places)
 
     return cluster_of
-
-
-def _finished_tasks(work: Tables, run: int) -> list[dict[str, Any]]:
-    """Return the reports of the tasks of this attempt: bytes and segments that they read, and rows that they wrote."""
-    return [
-        json.loads(work.read_bytes(f"{STATE}/{name}"))
-        for name in work.names(STATE)
-        if name.startswith(f"task-{run:04d}-")
-    ]

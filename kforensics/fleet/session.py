@@ -111,11 +111,6 @@ def _java_version(home: Path) -> int | None:
     return int(found["minor"] or 0) if major == 1 else major
 
 
-def _is_submitted() -> bool:
-    """Return whether spark-submit or a notebook started this interpreter and has a driver running already."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
-
-
 def configured() -> dict[str, str]:
     """Return the settings that Spark would take from where users keep them, by name; those of `--conf` before those of a file."""
     found: dict[str, str] = {}
@@ -160,7 +155,8 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     if active is not None and master is None:
         yield active
         return
-    if _is_submitted():
+    # spark-submit, or a notebook, has a driver running already.
+    if "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
         yield SparkSession.builder.appName(APP_NAME).config(map=settings).getOrCreate()
         return
     if master is not None and master.startswith(CONNECT):

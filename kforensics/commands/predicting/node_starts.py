@@ -369,7 +369,9 @@ class NodeStarter:
             own = logs[len(logs) - len(self._directories) :]
             if Fate.PROMOTED in becoming:
                 own = logs[len(logs) - len(own) :] = _without_copied(own)
-            is_left_out = _are_left_out(own)
+            is_left_out = not any(log.before.segments for log in own) and any(
+                isinstance(log.further_end, FurtherEnd) or log.has_only_indexes for log in own
+            )
             if is_left_out:
                 logs[len(logs) - len(own) :] = map(_unknown, own)
             end: Start | Unpredictable = (
@@ -946,13 +948,6 @@ def _damaged_record(history: MetadataHistory) -> Unread | None:
     first = max((one.end_offset for one in history.snapshots), default=0)
     found = (one for one in history.unread if not one.is_newer and one.offset >= first and one.path.endswith(".log"))
     return min(found, key=lambda one: one.offset, default=None)
-
-
-def _are_left_out(logs: Sequence[PredictedLog]) -> bool:
-    """Whether no segment of any log is here, and files speak of records in one of them."""
-    return not any(log.before.segments for log in logs) and any(
-        isinstance(log.further_end, FurtherEnd) or log.has_only_indexes for log in logs
-    )
 
 
 def _without_copied(logs: Sequence[PredictedLog]) -> list[PredictedLog]:

@@ -258,7 +258,7 @@ class WaysOut:
         kept = [
             entry
             for at, entry in enumerate(true)
-            if entry.start_offset < state.log_end_offset and _reaches(true, at, start)
+            if entry.start_offset < state.log_end_offset and (at + 1 >= len(true) or true[at + 1].start_offset > start)
         ]
         return any(
             entry.leader_epoch not in known or known[entry.leader_epoch] > max(entry.start_offset, start)
@@ -291,11 +291,6 @@ class WaysOut:
             except EvidenceError:
                 return None
         return epochs
-
-
-def _reaches(true: Epochs, at: int, log_start_offset: int) -> bool:
-    """Whether an epoch has offsets at or above the log start."""
-    return at + 1 >= len(true) or true[at + 1].start_offset > log_start_offset
 
 
 def _changed(conditions: Conditions, changes: Iterable[VirtualChange]) -> Conditions:

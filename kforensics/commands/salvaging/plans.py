@@ -89,8 +89,17 @@ def lost_tasks(case: Case) -> Tasks:
             continue
         leader = _leader_of(incident)
         wanted = tuple(_wanted_of(entry) for entry in incident.losses if entry.held_by)
+        # One of both is lost, whoever is trusted.
         wanted += tuple(
-            _other_side(entry, leader) for entry in incident.losses if leader and entry.is_replaced and entry.in_use
+            Wanted(
+                offsets=entry.offsets,
+                leader_epoch=None,
+                holders=frozenset({leader}),
+                committed="possible",
+                is_of_leader=True,
+            )
+            for entry in incident.losses
+            if leader and entry.is_replaced and entry.in_use
         )
         unheld = tuple(_wanted_of(entry) for entry in incident.losses if not entry.held_by)
         if wanted or unheld:
@@ -129,17 +138,6 @@ def _wanted_of(entry: "Loss") -> Wanted:
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
         holders=frozenset((one.input, one.path) for one in entry.held_by),
         committed=entry.was_committed,
-    )
-
-
-def _other_side(entry: "Loss", leader: tuple[int, str]) -> Wanted:
-    """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
-    return Wanted(
-        offsets=entry.offsets,
-        leader_epoch=None,
-        holders=frozenset({leader}),
-        committed="possible",
-        is_of_leader=True,
     )
 
 

@@ -440,7 +440,7 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         record_count=left.record_count + right.record_count,
         first_offset=right.first_offset if left.first_offset is None else left.first_offset,
         first_span=right.first_span if left.first_offset is None else left.first_span,
-        last_offset=_highest(left.last_offset, right.last_offset),
+        last_offset=max((value for value in (left.last_offset, right.last_offset) if value is not None), default=None),
         valid_end=left.valid_end if right.last_offset is None else right.valid_end,
         magics=left.magics | right.magics,
         epoch_runs=(*runs, *later),
@@ -451,7 +451,11 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
         sequences=joined_scans([left.sequences, right.sequences]),
-        newest=max((one for one in (left.newest, right.newest) if one is not None), key=_timestamp, default=None),
+        newest=max(
+            (one for one in (left.newest, right.newest) if one is not None),
+            key=lambda one: one.timestamp_ms,
+            default=None,
+        ),
         oldest_ms=min((one for one in (left.oldest_ms, right.oldest_ms) if one is not None), default=None),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
         lacks_epochs=left.lacks_epochs or right.lacks_epochs,
@@ -460,11 +464,3 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         else max(left.longest_batch, right.longest_batch),
         tail=() if (left.magics | right.magics) - {2} else (*left.tail, *right.tail)[-2:],
     )
-
-
-def _timestamp(batch: StampedBatch) -> int:
-    return batch.timestamp_ms
-
-
-def _highest(left: int | None, right: int | None) -> int | None:
-    return max((value for value in (left, right) if value is not None), default=None)

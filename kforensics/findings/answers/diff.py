@@ -146,7 +146,10 @@ def diff_answer(
     refusals = "".join(f" {one.words[0].upper()}{one.words[1:]}." for one in refused)
     return Answer(
         state=state,
-        headline=_headline(found)
+        headline=_worst(found)
+        + _observers(found)
+        + _without_epochs(found)
+        + _left_bytes(found)
         + refusals
         + (f" {quorum_words(quorum)}" if quorum else "")
         + (f" Incomplete: {counted(len(problems), 'thing')} could not be read." if problems else ""),
@@ -172,11 +175,6 @@ def _state_of_compared(judged: Sequence[JudgedPartition]) -> State:
     """Return the worst state of what was compared: of deleted topics nothing was, whatever was read of others."""
     concerns = [one for partition in judged for one in partition.concerns if one.kind is not ConcernKind.DELETED]
     return worst_state(one.state for one in concerns) or State.AGREE
-
-
-def _headline(found: Concerns) -> str:
-    """Return the sentence about the gravest kind of concern, and what a reader has to know beside it."""
-    return _worst(found) + _observers(found) + _without_epochs(found) + _left_bytes(found)
 
 
 def _observers(found: Concerns) -> str:

@@ -108,7 +108,9 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     state = worst_state(states) or State.UNKNOWN
     lost = [loss for one in asked for loss in one.losses]
     set_aside = set_aside_words(lost, scope.named_at)
-    unread = _unread(asked)
+    unread = listed(
+        [f"{one.partition} below {one.unread_below:,}" for one in asked if one.unread_below], most=MOST_NAMED
+    )
     below = len(scope.below)
     headline = _headline(state, asked, by_state, scope)
     return Answer(
@@ -141,11 +143,6 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
 
 _BELOW_THE_ENDS = "Whether content is damaged, or differs, that was not read ({}): --depth content reads it."
 _HEDGED_BY_DEPTH = frozenset({State.NOTHING_LOST, State.UNCOMMITTED_LOST, State.DIVERGED})
-
-
-def _unread(asked: Sequence[PartitionIncident]) -> str:
-    """Return the offsets below which content was not read, by partition; empty where all was."""
-    return listed([f"{one.partition} below {one.unread_below:,}" for one in asked if one.unread_below], most=MOST_NAMED)
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:

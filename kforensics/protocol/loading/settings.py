@@ -180,10 +180,6 @@ def _listed(values: Mapping[str, str], name: str) -> list[str]:
     return [part for one in values.get(name, "").split(",") if (part := one.strip())]
 
 
-def _not_met(words: str) -> Refusal:
-    return Refusal("IllegalArgumentException", f"{NOT_MET}{words}")
-
-
 def _contradiction(sign: str, row: _Setting, numbers: Mapping[str, str]) -> Refusal | None:
     lesser, greater = (_whole(numbers.get(one, one)) for one in (row.name, row.kind))
     if lesser is None or greater is None or (row.default and greater < int(row.default)):
@@ -191,7 +187,7 @@ def _contradiction(sign: str, row: _Setting, numbers: Mapping[str, str]) -> Refu
     if lesser < greater or (lesser == greater and sign == "<="):
         return None
     shown = (f"{one}={numbers[one]}" if one in numbers else one for one in (row.name, row.kind))
-    return _not_met(f"it is not true that {f' {sign} '.join(shown)}")
+    return Refusal("IllegalArgumentException", f"{NOT_MET}it is not true that {f' {sign} '.join(shown)}")
 
 
 def _refuse(value: str, one: _Setting, version: KafkaVersion) -> Refusal | None:

@@ -444,14 +444,10 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
         and copy.is_live
         and copy.rank > truncation.before.rank
         and _knows(copy, truncation.leader_epoch)
-        and (truncation.is_full or not _was_cut_since(copy, truncation.to_offset))
+        # Above, retention or a client has deleted the leader epochs that the leader answered by.
+        and (truncation.is_full or copy.view.log_start_offset <= truncation.to_offset)
     ]
     return min(fitting, key=lambda copy: copy.rank, default=None)
-
-
-def _was_cut_since(leader: LogCopy, offset: int) -> bool:
-    """Whether retention or a client has deleted records up to above the offset, and with them the leader epochs that the leader answered by."""
-    return leader.view.log_start_offset > offset
 
 
 def _in_term(leader: LogCopy, leader_epoch: int | Absent) -> LogState:

@@ -245,7 +245,14 @@ class LogsOverTime:
             doubted=self.doubted,
             weakened=self.weakened,
             logged=logged_high_watermarks(self.observed, self.copies),
-            moments=self._earlier_moments(),
+            moments=[
+                Moment(
+                    end,
+                    tuple(copy.view for copy in self.copies if copy.rank == rank and copy.is_live),
+                )
+                for rank, end in self.evidence.moments.metadata_ends.items()
+                if not self.evidence.is_order_in_doubt
+            ],
             is_quorum=self.partition.topic in METADATA_TOPICS,
             written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
         )
@@ -264,16 +271,6 @@ class LogsOverTime:
             by_high_watermark=any(self._truncates_to_high_watermark(copy) for copy in self.copies),
             keeps_epoch=self.evidence.versions.keeps_epoch_of_election,
         )
-
-    def _earlier_moments(self) -> list[Moment]:
-        return [
-            Moment(
-                end,
-                tuple(copy.view for copy in self.copies if copy.rank == rank and copy.is_live),
-            )
-            for rank, end in self.evidence.moments.metadata_ends.items()
-            if not self.evidence.is_order_in_doubt
-        ]
 
     def _elected_before(self, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return unclean elections from before the first state of a compacted metadata log, by lines of the controller: they explain what was truncated."""

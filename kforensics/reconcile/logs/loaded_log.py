@@ -194,7 +194,14 @@ def load_log(replica: Replica) -> LoadedLog:
             _value_of(replica.high_watermark), state.log_start_offset, state.log_end_offset
         ),
         cleaned_below=_cleaned_below(replica, segments),
-        damaged=_damaged_ranges(replica, segments),
+        damaged=tuple(
+            DamagedRange(
+                offsets=damage.offsets_lost, citation=Citation(input=replica.input, path=segment.path, span=damage.span)
+            )
+            for segment in segments
+            for damage in segment.damage
+            if damage.gravity is not Gravity.UNREAD and isinstance(damage.offsets_lost, OffsetRange)
+        ),
         oldest_magic=min((m for s in segments for m in s.magics), default=Absent.NOT_APPLICABLE),
     )
 
@@ -436,17 +443,6 @@ def _cleaned_below(replica: Replica, segments: tuple[Segment, ...]) -> int:
     ):
         point = max(point, min(active.thinned_below, active.last_offset + 1))
     return point
-
-
-def _damaged_ranges(replica: Replica, segments: tuple[Segment, ...]) -> tuple[DamagedRange, ...]:
-    return tuple(
-        DamagedRange(
-            offsets=damage.offsets_lost, citation=Citation(input=replica.input, path=segment.path, span=damage.span)
-        )
-        for segment in segments
-        for damage in segment.damage
-        if damage.gravity is not Gravity.UNREAD and isinstance(damage.offsets_lost, OffsetRange)
-    )
 
 
 class Marker(NamedTuple):

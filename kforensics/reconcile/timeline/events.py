@@ -9,7 +9,7 @@ from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import TOPIC_RESOURCE, BrokerState, ConfigChange, When
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import FieldValue, LogEvent
+from kforensics.formats.log_lines.event import FieldValue
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Anchor
 from kforensics.reconcile.observed.facts import Leadership

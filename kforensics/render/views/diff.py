@@ -113,7 +113,10 @@ def _partition(report: PartitionReport, state: State, findings: Sequence[Finding
         if report.verdict not in QUIET_VERDICTS
         else _STATE_WORDS.get(state, words[report.verdict])
     )
-    if report.verdict is Verdict.WILL_TRUNCATE and _is_open(report):
+    # It truncates nothing if the directory of the leader was copied first.
+    if report.verdict is Verdict.WILL_TRUNCATE and all(
+        _needs_no_truncation(one) for one in report.replicas if one.verdict is Verdict.WILL_TRUNCATE
+    ):
         verdict = "may truncate"
     if report.is_deleted:
         led, verdict = "no live replica", "TOPIC DELETED"
@@ -193,11 +196,6 @@ def _lane(replica: ReplicaReport, report: PartitionReport) -> Lane:
         note=f"HW {words}{'  leader' if is_led and not report.is_deleted else ''}",
         tone=Tone.WARNING if replica.verdict not in QUIET_VERDICTS else Tone.PLAIN,
     )
-
-
-def _is_open(report: PartitionReport) -> bool:
-    """Whether every expected truncation is one only if the leader's directory was copied no earlier than the follower's."""
-    return all(_needs_no_truncation(one) for one in report.replicas if one.verdict is Verdict.WILL_TRUNCATE)
 
 
 def _needs_no_truncation(replica: ReplicaReport) -> bool:
