@@ -72,16 +72,19 @@ class MadeAnew(NamedTuple):
 def logs_made_anew(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[MadeAnew, ...]]:
     """Return by partition the logs that brokers made once they had been started, or a log directory of theirs had failed, by lines in the order of time."""
     since: dict[int, tuple[int, str]] = {}
+    loading: set[int] = set()
     found: dict[TopicPartition, list[MadeAnew]] = {}
     for item in events:
         event, node, time_ms = item.event, item.node_id, item.time_ms
         if not isinstance(node, int) or not isinstance(time_ms, int):
             continue
-        if event.kind in {Kind.VERSION, Kind.LOG_DIR_FAILED}:
+        if event.kind in {Kind.LOGS_LOADING, Kind.VERSION, Kind.LOG_DIR_FAILED}:
             failed = str(event.fields.get("directory", "")) if event.kind is Kind.LOG_DIR_FAILED else ""
-            # A start names its version late, once it has loaded its logs.
-            if failed or not since.get(node, (0, ""))[1]:
+            # A start names its version late: topics are created between that and the loading of its logs.
+            is_same_start = event.kind is Kind.VERSION and node in loading
+            if failed or not (is_same_start or since.get(node, (0, ""))[1]):
                 since[node] = time_ms, failed
+            (loading.add if event.kind is Kind.LOGS_LOADING else loading.discard)(node)
         partition, directory = event.topic_partition, str(event.fields.get("directory", ""))
         if (
             event.kind is Kind.LOG_CREATED

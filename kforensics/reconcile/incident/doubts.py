@@ -304,7 +304,9 @@ def _of_made_anew(
             yield Doubt(
                 DoubtKind.DISK,
                 f"what its log on broker {one.broker_id} held before {utc_words(one.time_ms)}, when that broker made it anew, empty, in {one.directory}{offline}",
-                f"the log directory {one.failed or 'that had it'} of broker {one.broker_id}",
+                f"the log directory {one.failed} of broker {one.broker_id}"
+                if one.failed
+                else f"the log directory of broker {one.broker_id} that had it",
             )
 
 

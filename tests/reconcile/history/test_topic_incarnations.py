@@ -67,3 +67,17 @@ def test_a_log_that_is_made_after_a_log_directory_failed_is_told_with_it():
         (one.broker_id, one.directory, one.failed, one.since_ms) for one in made[PARTITION]
     ]
     assert {} == logs_made_anew(logged_events(lines[2], node=3)), "of a partition that is new"
+
+
+def test_a_start_goes_back_to_the_loading_of_its_logs_and_not_to_the_line_on_its_version():
+    lines = (
+        "Loading logs from log dirs ArrayBuffer(/d) (kafka.log.LogManager)",
+        "Kafka version: 4.1.0 (org.apache.kafka.common.utils.AppInfoParser)",
+        "Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)",
+    )
+    loading, version, created = (shifted(one, at * 500) for at, one in enumerate(logged_events(*lines, node=3)))
+
+    (made,) = logs_made_anew([loading, version, created])[PARTITION]
+    (without,) = logs_made_anew([version, created])[PARTITION]
+
+    assert (made.since_ms, without.since_ms) == (loading.time_ms, version.time_ms)
