@@ -130,7 +130,9 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     clocks, events = gathered.clocks, gathered.events
     shared = accounts_of(case)
-    recorded = _recorded_partitions(gathered)
+    recorded = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
+    if isinstance(gathered.facts, BrokerLogFacts):
+        recorded |= set(gathered.facts.by_partition)
     named = {*places.by_partition, *recorded, *shared.logged}
     if named:
         check_wanted(options, named)
@@ -389,14 +391,6 @@ def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tupl
         )
         for one in stuck_replicas(given, wanted)
     }
-
-
-def _recorded_partitions(gathered: Cluster) -> set[TopicPartition]:
-    """Return the partitions that the metadata and the log lines know, with or without a directory among the inputs."""
-    known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
-    if isinstance(gathered.facts, BrokerLogFacts):
-        known |= set(gathered.facts.by_partition)
-    return known
 
 
 def _recorded(gathered: Cluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Sequence[Leadership]]:

@@ -89,7 +89,9 @@ def run(request: Ask) -> Result[SalvageReport]:
         return _run_carving(request, out)
     what = request.what or What.LOST
     case = open_case(request, again="salvage")
-    _require_local(case)
+    for one in case.inputs.found:
+        if not one.store.is_here:
+            raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
     jobs = case.jobs
     found = _tasks(what, case)
     image_problems: list[Problem] = []
@@ -233,12 +235,6 @@ def _check_options(request: Ask, form: FormName) -> None:
             )
     elif request.topic_id is not None or request.from_zero:
         raise UsageError("--topic-id and --from-zero are for --form segments")
-
-
-def _require_local(case: Case) -> None:
-    for one in case.inputs.found:
-        if not one.store.is_here:
-            raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
 
 
 def _tasks(what: What, case: Case) -> Tasks:

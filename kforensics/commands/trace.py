@@ -17,11 +17,10 @@ from kforensics.commands.graver import no_calmer_than_order
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.scan import Hit, ScannedReplica, SearchedFile, Taker, scanned_replica
-from kforensics.commands.tracing.topic_evidence import Place, TopicEvidence, TracedPartition, current_id, grouped, is_of
+from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id, grouped, is_of
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError, MissingExtra, UsageError
 from kforensics.evidence.content import INDEX_LIMIT, RecordSearch, find_range
-from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
@@ -118,7 +117,9 @@ def run(request: Ask) -> Result[TraceReport]:
     looked = tuple(one.looked for one in found)
     erasure: tuple[CitedFile, ...] | None = None
     if request.erasure:
-        erasure = _hashed(inputs.found, [file for one in found for file in one.files], jobs)
+        files = sorted(file for one in found for file in one.files)
+        hashed = spread(lambda shared, file: hashed_file(shared[file[0]], *file), inputs.found, files, jobs=jobs)
+        erasure = tuple(one for one in hashed if one is not None)
         damaged = [_named(inputs.described, *file) for one in found for file in one.damaged]
         answer = erasure_answer(
             records.tally,
@@ -158,11 +159,6 @@ def run(request: Ask) -> Result[TraceReport]:
             answer=answer, findings=records.tally.findings(placement), problems=(*problems, *gathered.left_out)
         ),
     )
-
-
-def _hashed(found: Sequence[FoundInput], files: Sequence[Place], jobs: int) -> tuple[CitedFile, ...]:
-    hashed = spread(lambda shared, file: hashed_file(shared[file[0]], *file), found, sorted(files), jobs=jobs)
-    return tuple(one for one in hashed if one is not None)
 
 
 def _named(inputs: Sequence[Input], number: int, path: str) -> str:

@@ -98,7 +98,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     jobs = case.jobs
     given = leaders_of(case)
     live = given.live()
-    wanted = _wanted(request, live)
+    check_wanted(request, live)
+    wanted = {tp: places for tp, places in live.items() if is_wanted(tp, request)}
     problems = [*given.places.problems, *given.cluster.problems]
     scans = scan_replicas(request, wanted, jobs)
     problems += [problem for scan in scans for problem in scan.problems]
@@ -189,13 +190,6 @@ def _cut_short(
     unread = {one.place.topic_partition for one in scans if one.problems}
     # Of what could not be read the problems tell.
     return tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one) and one not in unread))
-
-
-def _wanted(
-    request: Ask, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
-) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-    check_wanted(request, live)
-    return {tp: places for tp, places in live.items() if is_wanted(tp, request)}
 
 
 def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:

@@ -20,7 +20,7 @@ from kforensics.commands.graver import no_calmer_than_order
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.answers.contents import NODE_NAMES
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import Answer, State, silence_words, unusable_words
@@ -33,7 +33,7 @@ from kforensics.findings.answers.triage import (
     triage_answer,
 )
 from kforensics.findings.concern import JudgedPartition
-from kforensics.findings.model import Finding, by_gravity
+from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
 from kforensics.reconcile.observed.line_kinds import LineKind, told_causes
@@ -92,7 +92,10 @@ def run(ask: Ask) -> Result[Triage]:
     predicted = by_command.get("predict")
     asked = tuple(Asked(one.command, _own_answer(one)) for one in results)
     topics = topic_rows(explained.body.incidents, judged, present)
-    findings = _findings(results, explained.inputs)
+    # Their citations name an input by its number.
+    paths = [one.path for one in explained.inputs]
+    alike = [one for one in results if [each.path for each in one.inputs] == paths]
+    findings = by_gravity(tuple({(each.code, each.statement): each for one in alike for each in one.findings}.values()))
     told = {one.statement for one in findings}
     standing = tuple(one for one in standing_cleaners(case) if one.statement not in told)
     set_aside = set_aside_owners(explained.body.incidents, judged)
@@ -246,10 +249,3 @@ def _placed(result: Result[Any], numbers: Mapping[str, int]) -> Iterator[Problem
     for one in result.problems:
         if one.input < len(result.inputs) and result.inputs[one.input].path in numbers:
             yield replace(one, input=numbers[result.inputs[one.input].path])
-
-
-def _findings(results: list[Result[Any]], inputs: tuple[Input, ...]) -> tuple[Finding, ...]:
-    """Return the findings of all that number their inputs alike, each once: their citations name an input by its number."""
-    paths = [one.path for one in inputs]
-    alike = [one for one in results if [each.path for each in one.inputs] == paths]
-    return by_gravity(tuple({(each.code, each.statement): each for one in alike for each in one.findings}.values()))

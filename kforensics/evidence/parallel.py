@@ -124,7 +124,13 @@ class _Spread(Generic[Task, Result]):
                 if received is None:
                     pipes.remove(pipe)
                 else:
-                    self._note(*received[0])
+                    what, value = received[0]
+                    if what == "error":
+                        raise value
+                    if what == "bytes":
+                        self._progress(value)
+                    else:
+                        self._results[value[0]] = value[1]
 
     def _take(self, read_token: int) -> bool:
         """Do the next tasks in this process, and return whether there were any."""
@@ -132,14 +138,6 @@ class _Spread(Generic[Task, Result]):
         for at in self._groups[_TOKEN.unpack(token)[0]] if token else ():
             self._results[at] = self._work(self._tasks[at], self._progress)
         return bool(token)
-
-    def _note(self, what: str, value: Any) -> None:
-        if what == "error":
-            raise value
-        if what == "bytes":
-            self._progress(value)
-        else:
-            self._results[value[0]] = value[1]
 
 
 def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Generator[Result, None, None]:

@@ -15,7 +15,7 @@ from kforensics.evidence.model import CheckpointValue, Citation, Input, Problem,
 from kforensics.findings.changes import finding_ids
 from kforensics.findings.model import Confidence, Finding, Severity
 from kforensics.source.naming import parse_partition_directory
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import OffsetRange
 
 
 def _reasons(absent: Mapping[str, Absent]) -> list[str]:
@@ -184,7 +184,8 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
 
 def problem_row(problem: Problem) -> Row:
     """Return something that could not be read as a row, with the partition whose directory its path names."""
-    partition = _partition_in(problem.path)
+    names = (parse_partition_directory(part) for part in reversed(problem.path.split("/")))
+    partition = next((name.topic_partition for name in names if name is not None), None)
     return {
         "input": problem.input,
         "path": problem.path,
@@ -193,11 +194,6 @@ def problem_row(problem: Problem) -> Row:
         "position": known(problem.position),
         "message": problem.message,
     }
-
-
-def _partition_in(path: str) -> TopicPartition | None:
-    names = (parse_partition_directory(part) for part in reversed(path.split("/")))
-    return next((name.topic_partition for name in names if name is not None), None)
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:

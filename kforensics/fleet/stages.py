@@ -260,8 +260,9 @@ def scan_and_judge(
                     raise
             words = f"not read: the workers that tried were lost ({type(error).__name__})"
             for number in blamed:
-                _remove_parts(scan, number)
                 for piece in scan.pieces[number]:
+                    for table in OF_SEGMENTS:  # its rows are counted by nobody
+                        scan.tables.remove(table, _part(scan, piece, number))
                     task = scan.tasks[piece.number]
                     path = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
                     lost.append(Problem(input=task.input, path=path or ".", message=words))
@@ -270,13 +271,6 @@ def scan_and_judge(
             continue
         break
     return lost, rows
-
-
-def _remove_parts(scan: WorkContext, number: int) -> None:
-    """Remove what a task wrote that did not finish: its rows are counted by nobody."""
-    for piece in scan.pieces[number]:
-        for table in OF_SEGMENTS:
-            scan.tables.remove(table, _part(scan, piece, number))
 
 
 def _part(scan: WorkContext, piece: Piece, number: int) -> str:

@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -119,7 +119,10 @@ class Taking:
                 for entry, name, base in about_to_be_removed(folder, entries)
                 if not self._directories.by_ends(folder) or name.suffix is FileSuffix.DELETED
             ]
-        self._hold([piece for piece in first if piece.records_folder])
+        # Their bytes are to be there still once they are scanned.
+        for piece in [piece for piece in first if piece.records_folder][:MOST_HELD]:
+            with suppress(EvidenceError):  # named where the segment is scanned
+                self._directories.held[piece.path] = open_evidence(piece.path)
         for piece, scan in self._directories.scan(first):
             self._directories.early[piece.path] = scan
         self._read_in_groups(self.plan.folders())
@@ -132,12 +135,6 @@ class Taking:
         ]
         self.writer.add_folder("", [*names, *single])
         self._read_checkpoints_again()
-
-    def _hold(self, pieces: Sequence[Piece]) -> None:
-        """Open segments that are about to be removed, so that their bytes are still there once they were scanned."""
-        for piece in pieces[:MOST_HELD]:
-            with suppress(EvidenceError):  # named where the segment is scanned
-                self._directories.held[piece.path] = open_evidence(piece.path)
 
     # ------------------------------------------------------------ partition directories
 

@@ -32,7 +32,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
 )
 from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS
-from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
+from kforensics.reconcile.replicas.report import WhatIf
 from kforensics.units import Depth
 
 
@@ -242,7 +242,9 @@ def find_order(request: Ask, known: Case | None) -> StartOrder:
         for broker, choice in choices.items():
             certain[broker] += choice.lost_certain
             possible[broker] += choice.lost_possible
-        best = _best(report, choices)
+        # Of equal ones one that may be elected without an unclean election.
+        electable = frozenset() if isinstance(report.electable, Absent) else report.electable
+        best = min(choices, key=lambda one: (choices[one].rank, one not in electable, one))
         cost = min((_cost(one) for broker, one in choices.items() if broker != best), default=0)
         waits[best] += max(0, cost - _cost(choices[best]))
         best_of[best] += 1
@@ -318,9 +320,3 @@ def _broker(choice: WhatIf) -> int | None:
 
 def _cost(choice: WhatIf) -> int:
     return choice.lost_certain + choice.lost_possible
-
-
-def _best(report: PartitionReport, choices: dict[int, WhatIf]) -> int:
-    """Return the leader that discards least of the others; of equal ones one that may be elected without an unclean election."""
-    electable = frozenset() if isinstance(report.electable, Absent) else report.electable
-    return min(choices, key=lambda one: (choices[one].rank, one not in electable, one))

@@ -135,7 +135,8 @@ class _Scan:
         ):
             lone += self._add_producer(producer, rows[start:end], batches.path)
         for row in sorted(lone, key=lambda one: int(one["base_offset"])):
-            self._note_lone(row, batches)
+            if len(self.lone) < MOST_LONE_MARKERS:
+                self.lone.append(marker_of(row, batches, self.log.place))
 
     def _add_producer(self, producer: int, own: BatchTable, path: str) -> list[np.void]:
         """Take in the batches of a producer, and return the markers among them that end nothing."""
@@ -150,7 +151,9 @@ class _Scan:
             return []
         is_closed = is_known and producer not in self.open and producer not in self.seeds
         empty = control & np.concatenate(([is_closed], control[:-1]))
-        self._drop_seed(producer, int(own["base_offset"][ends[-1]]))
+        seed = self.seeds.get(producer)
+        if seed is not None and int(own["base_offset"][ends[-1]]) >= seed[1]:
+            del self.seeds[producer]
         self.open.pop(producer, None)
         rest = own[ends[-1] + 1 :]
         if len(rest):
@@ -180,15 +183,6 @@ class _Scan:
             records=known.records if isinstance(known.records, Absent) else known.records + records,
             last_time_ms=max(known.last_time_ms, last_time),
         )
-
-    def _drop_seed(self, producer: int, offset: int) -> None:
-        seed = self.seeds.get(producer)
-        if seed is not None and offset >= seed[1]:
-            del self.seeds[producer]
-
-    def _note_lone(self, row: np.void, batches: SegmentBatches) -> None:
-        if len(self.lone) < MOST_LONE_MARKERS:
-            self.lone.append(marker_of(row, batches, self.log.place))
 
     def _cite(self, path: str, span: Span) -> Citation:
         return Citation(input=self.log.place.state.input, path=path, span=span)

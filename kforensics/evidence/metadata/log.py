@@ -83,7 +83,9 @@ class _LogReader:
             except EvidenceError as error:
                 self._problem(path, error.problem)
                 self.is_log_known = False
-        self._open_with_newest_snapshot()
+        complete = [one for one in self.snapshots if one.is_complete]
+        if complete and (self.start_offset is None or complete[-1].end_offset > self.next_offset):
+            self._apply_snapshot(complete[-1])  # a start drops the log for it (`truncateToLatestSnapshot`)
         if self.files.directory and not self.files.segments and self.next_offset:
             self._problem(
                 self.files.directory,
@@ -238,12 +240,6 @@ class _LogReader:
         if reaching:
             return reaching[0]
         return complete[-1] if complete else None
-
-    def _open_with_newest_snapshot(self) -> None:
-        """Apply a snapshot that reaches beyond the log: a start drops the log for it (`truncateToLatestSnapshot`)."""
-        complete = [one for one in self.snapshots if one.is_complete]
-        if complete and (self.start_offset is None or complete[-1].end_offset > self.next_offset):
-            self._apply_snapshot(complete[-1])
 
     def _apply_snapshot(self, snapshot: SnapshotFile) -> None:
         span = snapshot.citation.span

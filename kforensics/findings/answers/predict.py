@@ -1,6 +1,6 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
@@ -89,7 +89,8 @@ def _not_predicted(found: PredictedCluster, version: str, *, is_first: bool) -> 
     """Return the sentence on logs and nodes of which it can't be said what becomes of them, with the first reason."""
     logs = [log for log in found.logs if log.outcome == "unknown" and log.is_reached]
     starts = [start for start in found.starts if isinstance(start.result, Absent)]
-    names = _names_of([*(log.node for log in logs), *(start.input for start in starts)], found)
+    numbers = [*(log.node for log in logs), *(start.input for start in starts)]
+    names = joined_by_and(found.node(number) for number in numbers)
     reason = next((words for words in (*(one.message for one in logs), *(one.reason for one in starts)) if words), "")
     why = f": {reason.rstrip('.')}" if reason else ""
     can = "C" if is_first else "c"
@@ -99,10 +100,6 @@ def _not_predicted(found: PredictedCluster, version: str, *, is_first: bool) -> 
         if names
         else f"{can}an't predict what {version} does to some of these logs."
     )
-
-
-def _names_of(numbers: Iterable[int], found: PredictedCluster) -> str:
-    return joined_by_and(found.node(number) for number in numbers)
 
 
 def _starts(found: PredictedCluster, state: State) -> str:

@@ -205,9 +205,9 @@ def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
         The cause of the gravest losses: of committed records that no replica in use holds, else of those that may have been committed, else of the others. None
         where nothing is lost, or nothing that is proven or likely explains it.
     """
-    found = _gravest(
-        [(one, loss) for one in incidents if one.partition.topic not in METADATA_TOPICS for loss in one.losses]
-    )
+    every = [(one, loss) for one in incidents if one.partition.topic not in METADATA_TOPICS for loss in one.losses]
+    certain = [pair for pair in every if pair[1].was_committed == "certain" and not pair[1].in_use]
+    found = certain or [pair for pair in every if pair[1].was_committed != "no"] or every
     groups: dict[CauseName, list[tuple[Loss, _Origin]]] = defaultdict(list)
     unexplained = 0
     for incident, loss in found:
@@ -219,14 +219,6 @@ def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
         return None
     chosen = max(groups, key=lambda cause: sum(loss.records for loss, _ in groups[cause]))
     return _summed_up(chosen, groups[chosen], tuple(cause for cause in groups if cause is not chosen), unexplained)
-
-
-def _gravest(
-    every: Sequence[tuple[PartitionIncident, Loss]],
-) -> Sequence[tuple[PartitionIncident, Loss]]:
-    certain = [pair for pair in every if pair[1].was_committed == "certain" and not pair[1].in_use]
-    maybe = [pair for pair in every if pair[1].was_committed != "no"]
-    return certain or maybe or every
 
 
 def _summed_up(

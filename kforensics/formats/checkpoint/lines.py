@@ -141,7 +141,10 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
     first = next(lines, None)
     if first is None:
         return
-    _check_version(first)
+    version = parse_integer(first.content, bits=32)
+    if version is None:
+        raise FormatError(first.span, expected="the version 0 on line 1", found=shown(first.content))
+    require_known(first.span, "checkpoint version", found=version, newest=CHECKPOINT_VERSION)
     second = next(lines, None)
     if second is None:
         return
@@ -168,13 +171,6 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
 def split_fields(line: TextLine) -> list[bytes]:
     """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none."""
     return _BLANK.split(line.content.rstrip(b" \t\x0b\f"))
-
-
-def _check_version(line: TextLine) -> None:
-    version = parse_integer(line.content, bits=32)
-    if version is None:
-        raise FormatError(line.span, expected="the version 0 on line 1", found=shown(line.content))
-    require_known(line.span, "checkpoint version", found=version, newest=CHECKPOINT_VERSION)
 
 
 def _parse_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | None:

@@ -90,7 +90,10 @@ class DamagedPlaces:
         damage: list[Damage] = []
         for row, place in zip(bad_rows[:most].tolist(), behind[:most].tolist(), strict=True):
             before = int(table["last_offset"][good_rows[place - 1]]) if place else last_offset
-            around = _around(before, table[good_rows[place]])
+            behind_it = table[good_rows[place]]
+            base_offset = int(behind_it["base_offset"])
+            sound = SoundBatch(int(behind_it["position"]), int(behind_it["length"]), base_offset)
+            around = Neighbours(before, sound, base_offset)
             batch = table[row]
             damage.append(
                 batch_damage(
@@ -197,11 +200,6 @@ def _header(row: np.void) -> Header:
     return Header(
         int(row["base_offset"]), int(row["length"]), int(row["magic"]), int(row["last_offset"]), int(row["attributes"])
     )
-
-
-def _around(last_offset: int, behind: np.void) -> Neighbours:
-    base_offset = int(behind["base_offset"])
-    return Neighbours(last_offset, SoundBatch(int(behind["position"]), int(behind["length"]), base_offset), base_offset)
 
 
 def _summed_up(table: BatchTable) -> Damage:
