@@ -86,7 +86,11 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         wants=wants,
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    tiers = _tiers(case, verification)
+    from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - what reads metadata
+
+    # Logs end where they were read to.
+    read = (one for one in verification.partitions if one.context.of_kind(FileKind.SEGMENT))
+    tiers = tuple(tiers_up_to(case, {(one.context.input, one.context.path): _held_by(one) for one in read}))
     findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification), tiers)
     if any(
         one.cleaner_lag is not None or len(one.context.of_kind(FileKind.SEGMENT)) > 3 for one in verification.partitions
@@ -120,14 +124,6 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         concluded=no_calmer_than_metadata(no_calmer("verify", concluded, case), case),
         seal=seal,
     )
-
-
-def _tiers(case: Case, verification: Verification) -> tuple[Tiers, ...]:
-    """Return where the offsets of tiered partitions are, whose logs end where they were read to."""
-    from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - what reads metadata
-
-    read = (one for one in verification.partitions if one.context.of_kind(FileKind.SEGMENT))
-    return tuple(tiers_up_to(case, {(one.context.input, one.context.path): _held_by(one) for one in read}))
 
 
 def _held_by(one: CheckedPartition) -> Sequence[OffsetRange]:

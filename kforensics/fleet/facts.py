@@ -112,7 +112,10 @@ class SplitKnowledge:
                 set_back_to=facts.set_back_to,
             )
         if self._logs is not None:
-            facts = _without_partitions(replace(self._logs, metadata=facts, named=self._logs.named_brokers()))
+            logs = replace(self._logs, metadata=facts, named=self._logs.named_brokers())
+            names = (name for of_one in _maps_of(logs) for name in of_one)
+            empty: dict[str, Any] = {name: {} for name in (*names, "logged_loads", "discarded")}
+            facts = replace(logs, **empty)
         return packed(replace(known, facts=facts, given=given, assignments={}, remote_starts={}))
 
     def own(self, partition: TopicPartition) -> str:
@@ -165,12 +168,6 @@ def _maps_of(logs: BrokerLogFacts) -> tuple[dict[str, Mapping[str, Any]], dict[s
         "isr_lines": logs.isr_lines,
     }
     return by_topic, by_partition
-
-
-def _without_partitions(logs: BrokerLogFacts) -> BrokerLogFacts:
-    by_topic, by_partition = _maps_of(logs)
-    empty: dict[str, Any] = {name: {} for name in (*by_topic, *by_partition, "logged_loads", "discarded")}
-    return replace(logs, **empty)
 
 
 def _shared_history(history: MetadataHistory) -> MetadataHistory:

@@ -168,7 +168,13 @@ class _Search:
     def look_below(self, folder: str, listing: Listing, level: int) -> None:
         self._searched += 1
         self.obstacles.extend(listing.obstacles)
-        self._note_files(folder, listing)
+        names = [entry.name for entry in listing.entries if not entry.is_directory]
+        if any(parse_file_name(name).kind is not FileKind.UNKNOWN for name in names):
+            self.file_dirs.append(folder)
+        if any(name in _REDPANDA_NAMES or _REDPANDA_SEGMENT.fullmatch(name) for name in names):
+            self._add_cause(_REDPANDA)
+        elif any(_ZOOKEEPER_FILE.fullmatch(name) for name in names):
+            self._add_cause(_ZOOKEEPER)
         if folder and not listing.entries and not listing.obstacles:
             self.empty.append(folder)
         for entry in listing.entries:
@@ -186,15 +192,6 @@ class _Search:
                 self.partitions.append(path)
             else:
                 self.look_below(path, below, level + 1)
-
-    def _note_files(self, folder: str, listing: Listing) -> None:
-        names = [entry.name for entry in listing.entries if not entry.is_directory]
-        if any(parse_file_name(name).kind is not FileKind.UNKNOWN for name in names):
-            self.file_dirs.append(folder)
-        if any(name in _REDPANDA_NAMES or _REDPANDA_SEGMENT.fullmatch(name) for name in names):
-            self._add_cause(_REDPANDA)
-        elif any(_ZOOKEEPER_FILE.fullmatch(name) for name in names):
-            self._add_cause(_ZOOKEEPER)
 
     def _add_cause(self, cause: str) -> None:
         if cause not in self.causes:

@@ -181,7 +181,9 @@ def read_log_dir_state(
             with open_evidence(root / path) as file:
                 values[name], missing = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
             if missing and folded is None:  # of thousands of directories
-                folded = _by_folded_name(here or {})
+                every = [TopicPartition(topic, number) for topic, numbers in (here or {}).items() for number in numbers]
+                folded = {_folded(one): one for one in every}
+                folded = folded if len(folded) == len(every) else {}  # else the disk tells case apart
             alike = {one: is_at for one in missing if (is_at := (folded or {}).get(_folded(one))) is not None}
             other_case.update(alike)
             elsewhere[name] = {one: packed for one, packed in missing.items() if one not in alike}
@@ -204,13 +206,6 @@ def read_log_dir_state(
 
 def _folded(partition: TopicPartition) -> TopicPartition:
     return TopicPartition(partition.topic.casefold(), partition.partition)
-
-
-def _by_folded_name(here: Mapping[str, Collection[int]]) -> dict[TopicPartition, TopicPartition]:
-    """Return the partitions of a log directory by their name in lower case; none where two of them differ in case only, since the disk then tells case apart."""
-    every = [TopicPartition(topic, number) for topic, numbers in here.items() for number in numbers]
-    folded = {_folded(one): one for one in every}
-    return folded if len(folded) == len(every) else {}
 
 
 def _partitions_here(listings: Listings, log_dir: str) -> dict[str, set[int]] | None:

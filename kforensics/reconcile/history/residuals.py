@@ -225,7 +225,9 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
     start = max(leader.view.log_start_offset, lost[0].base_offset - LOOK_BACK)
     rows = reader.batches(leader.view.replica, start, max(leader.view.log_end_offset - 1, start))
     rows = rows[(rows["magic"] == 2) & (rows["last_offset"] < leader.view.log_end_offset)]
-    truncations = _truncated_at(lost)
+    truncations: dict[int, int] = {}
+    for batch in lost:
+        truncations[batch.epoch] = min(truncations.get(batch.epoch, batch.base_offset), batch.base_offset)
     transactions, producers = [], []
     for (producer_id, producer_epoch), batches in sorted(by_producer.items()):
         own = rows[rows["producer_id"] == producer_id]
@@ -257,14 +259,6 @@ def _open_from(own: BatchTable) -> int | Absent:
     last_marker = int(own["base_offset"][is_control].max(initial=-1))
     behind = own["base_offset"][is_data & (own["base_offset"] > last_marker)]
     return int(behind.min()) if len(behind) else Absent.NOT_APPLICABLE
-
-
-def _truncated_at(lost: Sequence[LostBatch]) -> dict[int, int]:
-    """Return where each lost line of history differs first from the leader's, by leader epoch."""
-    truncations: dict[int, int] = {}
-    for batch in lost:
-        truncations[batch.epoch] = min(truncations.get(batch.epoch, batch.base_offset), batch.base_offset)
-    return truncations
 
 
 def _torn(

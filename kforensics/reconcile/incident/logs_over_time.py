@@ -211,7 +211,12 @@ class LogsOverTime:
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
         self.observed = with_trusted_high_watermarks(observed, evidence.facts, self.doubted)
-        self.weakened = self._weakened()
+        self.weakened = frozenset(
+            one.broker_id
+            for one in self.observed
+            if isinstance(one.broker_id, int) and (one.rule in {"recovery", "high-watermark"} or not one.is_logged)
+        )
+        """Brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
         self.judge = self._judge()
         account = self._account(found.topic_id)
         before_term = tuple(before_its_term(account, self.leader, evidence.versions, self.copies))
@@ -296,15 +301,6 @@ class LogsOverTime:
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
         return (isinstance(magic, int) and magic < 2) or not PROTOCOL_RULES[self.protocol_of(copy).name].keeps_epochs
-
-    def _weakened(self) -> frozenset[int]:
-        """Return the brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
-        return frozenset(
-            truncation.broker_id
-            for truncation in self.observed
-            if isinstance(truncation.broker_id, int)
-            and (truncation.rule in {"recovery", "high-watermark"} or not truncation.is_logged)
-        )
 
     def _whole_account(self) -> Bound | None:
         """Return the account of leadership as a proof that nothing that was committed was truncated by leader epoch since the partition was created."""

@@ -41,7 +41,8 @@ def operations(
     moved = {one.topic_partition for one in found.values() if one.kind == "reassignment"}
     recreated = {one.topic_partition.topic for one in found.values() if one.kind == "recreated-topic"}
     for incident in incidents:
-        if incident.partition.topic in METADATA_TOPICS:
+        topic = incident.partition.topic
+        if topic in METADATA_TOPICS:
             continue
         for one in _deleted_records(incident):
             key = (one.kind, one.topic_partition, one.meaning)
@@ -51,13 +52,15 @@ def operations(
                 if known is None
                 else replace(known, citations=tuple(dict.fromkeys((*known.citations, *one.citations))))
             )
-        if incident.partition not in moved and incident.partition.topic not in recreated:
+        if incident.partition not in moved and topic not in recreated:
             found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(incident, looked or {})})
-        if incident.deleted_topics and incident.partition.topic not in recreated:
-            recreated.add(incident.partition.topic)
-            one = _recreated_topic(incident)
+        if incident.deleted_topics and topic not in recreated:
+            recreated.add(topic)
+            places = tuple(Citation(input=each.input, path=each.path) for each in incident.deleted_topics)
+            name, words = TopicPartition(topic, WHOLE_TOPIC), _recreated_sentence(topic)
+            one = Operation("recreated-topic", name, Absent.UNKNOWN, words, places)
             found[one.kind, one.topic_partition, one.meaning] = one
-        if incident.is_deleted and incident.logs and incident.partition.topic not in recreated:
+        if incident.is_deleted and incident.logs and topic not in recreated:
             one = _deleted_topic(incident, timeline)
             found[one.kind, one.topic_partition, one.meaning] = one
     return tuple(found.values())
@@ -71,9 +74,8 @@ def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:
         if entry.kind == "log-start-moved" and detail.get("reason") == DELETE_REQUEST:
             meaning = _deletion(partition, detail.get("log_start_offset"))
             yield Operation("delete-records", partition, entry.time_ms, meaning, entry.citations)
-        elif (
-            entry.kind == "reassignment" and entry.detail.get("replicas") != ()
-        ):  # no tool leaves a partition without replicas
+        # No tool leaves a partition without replicas.
+        elif entry.kind == "reassignment" and detail.get("replicas") != ():
             meaning = _move(partition, detail.get("replicas_before"), detail.get("replicas"))
             yield Operation("reassignment", partition, entry.time_ms, meaning, entry.citations)
 
@@ -184,17 +186,6 @@ def _moved(incident: PartitionIncident, looked: Looked) -> Iterator[Operation]:
 def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
     return frozenset(
         log.broker_id for log in logs if log.rank == rank and log.is_live and isinstance(log.broker_id, int)
-    )
-
-
-def _recreated_topic(incident: PartitionIncident) -> Operation:
-    topic = incident.partition.topic
-    return Operation(
-        "recreated-topic",
-        TopicPartition(topic, WHOLE_TOPIC),
-        Absent.UNKNOWN,
-        _recreated_sentence(topic),
-        tuple(Citation(input=one.input, path=one.path) for one in incident.deleted_topics),
     )
 
 

@@ -411,7 +411,9 @@ def logged_ends(
         if _is_before(item.time_ms, since(partition.topic)):
             continue
         key, ends = (node, partition), by_topic.setdefault(partition.topic, {})
-        reached = _reached(event)
+        name, behind = _REACHED.get(event.kind, ("", 0))
+        value = event.number(name) if name else Absent.NOT_WRITTEN
+        reached = value + behind if isinstance(value, int) else None
         is_in_order = event.kind not in _ROLES or truncated_ms.get(key, Absent.UNKNOWN) != item.time_ms
         if reached is not None and is_in_order and (key not in ends or ends[key].offset < reached):
             ends[key] = LoggedEnd(reached, item.time_ms, item.citation)
@@ -440,12 +442,6 @@ def _partition_of(event: LogEvent) -> TopicPartition | Absent:
     directory = event.fields.get("directory")
     found = _DIRECTORY.search(directory) if isinstance(directory, str) else None
     return Absent.NOT_WRITTEN if found is None else TopicPartition(found["topic"], int(found["number"]))
-
-
-def _reached(event: LogEvent) -> int | None:
-    name, behind = _REACHED.get(event.kind, ("", 0))
-    value = event.number(name) if name else Absent.NOT_WRITTEN
-    return value + behind if isinstance(value, int) else None
 
 
 def _is_another_log(event: LogEvent) -> bool:

@@ -88,7 +88,9 @@ class LeaderChoices:
         ]
         if len(self.partition.live) + len(empty) < 2:
             return ()
-        voters = self._voters()
+        # Of the metadata quorum its members alone lead it, where they are known.
+        electable = self.partition.electable() if self.partition.is_quorum else frozenset()
+        voters = frozenset() if isinstance(electable, Absent) else electable
         choices = [
             self._if_led_by(candidate)
             for candidate in self.partition.live
@@ -96,11 +98,6 @@ class LeaderChoices:
         ]
         choices += [self._if_led_by(candidate)._replace(is_emptied=True) for candidate in empty]
         return tuple(sorted(choices, key=lambda choice: order_of(choice.leader.replica)))
-
-    def _voters(self) -> frozenset[int]:
-        """Return the members of the metadata quorum that can lead it; empty where any replica can, or they are not known."""
-        electable = self.partition.electable() if self.partition.is_quorum else frozenset()
-        return frozenset() if isinstance(electable, Absent) else electable
 
     def _if_led_by(self, candidate: LoadedLog) -> WhatIf:
         truncations: list[tuple[LoadedLog, ExpectedTruncation]] = []

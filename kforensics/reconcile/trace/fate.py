@@ -165,7 +165,8 @@ class FateJudge:
                 self._cleaned_by_leader(kept) if was_cleaned and is_explained else self._elsewhere(record, kept)
             ]
         fate += self._set_aside(kept)
-        is_misplaced = self._is_misplaced(found)
+        segments = [self._segments.get((copy.replica.input, copy.path)) for copy in found.copies]
+        is_misplaced = all(one is not None and found.record.offset < one.base_offset for one in segments)
         is_deleted_by_leader = self.is_leader_known and any(one.kind is FateKind.BELOW_LOG_START for one in fate)
         is_of_other_topic = self._is_of_other_topic(found)
         losses = self._losses_of(found) if not kept else []
@@ -379,10 +380,6 @@ class FateJudge:
     def _fate_of(self, losses: "Sequence[Loss]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
         yield from (fate_of_truncation(one) for one in self._truncations if one.to_offset <= offset < one.from_offset)
-
-    def _is_misplaced(self, found: FoundRecord) -> bool:
-        segments = [self._segments.get((copy.replica.input, copy.path)) for copy in found.copies]
-        return all(one is not None and found.record.offset < one.base_offset for one in segments)
 
     def _is_of_other_topic(self, found: FoundRecord) -> bool:
         ids = {copy.replica.topic_id for copy in found.copies}

@@ -52,7 +52,8 @@ MOST_LABEL = 60
 
 def figure_of(incident: PartitionIncident, inputs: Sequence[Input], references: References) -> Iterator[Block]:
     """Yield every log of a partition, snapshot by snapshot, and what is left out."""
-    logs = _within(incident.logs)
+    kept = sorted(incident.logs, key=lambda log: (log.is_final, log.rank), reverse=True)[:MOST_LANES]
+    logs = [log for log in incident.logs if any(log is one for one in kept)]
     elections = _elections(incident)
     moments = []
     for rank in sorted({log.rank for log in logs}):
@@ -64,13 +65,6 @@ def figure_of(incident: PartitionIncident, inputs: Sequence[Input], references: 
         yield Prose(f"{len(incident.logs) - len(logs)} older copies are not drawn.", Tone.QUIET)
     if len(terms) > MOST_TERMS:
         yield Prose(f"{len(terms) - MOST_TERMS} later leader epochs are not listed.", Tone.QUIET)
-
-
-def _within(logs: Sequence[LogOutline]) -> list[LogOutline]:
-    """Return the logs that are drawn: those of now first, then the newest snapshots."""
-    kept = sorted(logs, key=lambda log: (log.is_final, log.rank), reverse=True)[:MOST_LANES]
-    chosen = set(map(id, kept))
-    return [log for log in logs if id(log) in chosen]
 
 
 def _elections(incident: PartitionIncident) -> dict[int, leadership.Election]:

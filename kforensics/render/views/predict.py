@@ -1,6 +1,6 @@
 """What `predict` shows: each start, then the logs that change, then the ways out of a node."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
@@ -118,7 +118,8 @@ def _ways_out(result: Result[Prediction], view: View) -> Iterator[Block]:
     for node in dict.fromkeys(way.node for way in result.body.ways_out):
         ways = [way for way in result.body.ways_out if way.node == node]
         if not view.verbose:
-            ways = _worth_showing(ways)
+            as_it_is = next((_comes_to(way) for way in ways if not way.changes), "")
+            ways = [way for way in ways if not way.changes or _comes_to(way) != as_it_is]
         yield GAP
         yield Section(title=f"ways out of {node_words(result.inputs[node])}", level=3)
         for rank, way in enumerate(ways[: view.most(MOST_WAYS)], 1):
@@ -128,12 +129,6 @@ def _ways_out(result: Result[Prediction], view: View) -> Iterator[Block]:
             yield Prose(f"assumes {'; '.join(way.assumed)}", tone=Tone.QUIET, depth=3)
         if not view.verbose and not view.page:
             yield Prose("-v lists all, those too that change nothing", tone=Tone.QUIET, depth=1)
-
-
-def _worth_showing(ways: Sequence[WayOut]) -> list[WayOut]:
-    """Return the ways that come to something else than the start as it is, and that one."""
-    as_it_is = next((_comes_to(way) for way in ways if not way.changes), "")
-    return [way for way in ways if not way.changes or _comes_to(way) != as_it_is]
 
 
 def _change(change: VirtualChange) -> str:
