@@ -110,6 +110,10 @@ def is_unclean_election(before: PartitionState | None, after: PartitionState) ->
         return False
     if after.is_recovering and not before.is_recovering:
         return True
+    # The record with which a new replica joins the ISR ends the reassignment, too, and lets it lead in place of a leader that goes.
+    has_joined = after.leader in before.adding_replicas and not after.adding_replicas
+    if has_joined and after.leader in after.replicas:
+        return False
     return after.leader not in before.isr and after.leader not in before.eligible_leader_replicas
 
 

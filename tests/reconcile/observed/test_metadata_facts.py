@@ -128,6 +128,8 @@ def test_the_timeline_and_the_judgement_call_the_same_elections_unclean(tmp_path
         {"leader": 1, "leader_epoch": 6, "isr": (2, 3)},  # the same leader again, from outside of the ISR
         {"leader": 1, "leader_epoch": 4, "isr": (2, 3)},  # no controller lowers a leader epoch
         {"leader": 3, "leader_epoch": 7, "isr": (3,)},
+        {"leader": 3, "leader_epoch": 7, "isr": (3,), "replicas": (4, 1, 2, 3), "adding_replicas": (4,)},
+        {"leader": 4, "leader_epoch": 8, "isr": (4,), "replicas": (4,)},  # it joined the ISR, which ends the move
     ]
     records = [("PartitionRecord", partition | state | {"partition_epoch": at}) for at, state in enumerate(states)]
     named: list[tuple[str, dict[str, Any]]] = [("TopicRecord", {"name": "t", "topic_id": TOPIC_ID}), *records]
