@@ -333,7 +333,11 @@ def scan_here(scan: WorkContext) -> Counter[str]:
 
 def _scan_task(scan: WorkContext, counters: Counters, number: int) -> list[dict[str, Any]]:
     if number < len(scan.pieces):
-        _note_attempt(scan, number)
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() > 0:
+            scan.tables.write_bytes(f"{STATE}/retry-{scan.run:04d}-{number:06d}", b"")
     scanned = scan_task(scan, number)
     counters.add_read(len(scanned.segments), sum(row["length"] for row in scanned.segments))
     parcels = pack(scanned, scan.clusters, scan.groups)
@@ -344,14 +348,6 @@ def _judge(judge: WorkContext, counters: Counters, group: int, parcels: list[byt
     counts = judge_group(group, parcels, judge)
     counters.add_findings(counts["findings"])
     return json.dumps(counts)
-
-
-def _note_attempt(scan: WorkContext, number: int) -> None:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is not None and context.attemptNumber() > 0:
-        scan.tables.write_bytes(f"{STATE}/retry-{scan.run:04d}-{number:06d}", b"")
 
 
 def scan_task(scan: WorkContext, number: int) -> Scanned:

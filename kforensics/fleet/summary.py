@@ -25,7 +25,6 @@ from kforensics.findings.fleet_summary import (
     PartitionLine,
 )
 from kforensics.findings.model import Severity
-from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.fleet.audit_tables import (
     AuditTables,
     Filters,
@@ -92,6 +91,7 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
     distinct = {(row["input"], row["path"], row["message"]): row for row in problems}
     shown = sorted(distinct.values(), key=lambda row: (row["input"], row["path"], row["message"]))
     gravest = _gravest(tables, filters)
+    places = {row["input"]: place for place, row in enumerate(nodes)}
     return FleetSummary(
         inputs=tuple(input_of(row) for row in nodes),
         clusters=tuple(sorted({row["cluster_id"] for row in nodes if row["cluster_id"]})),
@@ -106,7 +106,9 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         states_by_cluster=_states_by_cluster(parts),
         judged=_judged(tables, filters, states),
         quorums=tuple(_told_of(tables, "quorums", filters)),
-        refused=tuple(_refused(tables, filters, nodes)),
+        refused=tuple(
+            one._replace(input=places[one.input]) for own in _told_of(tables, "refused", filters) for one in own
+        ),
         brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
@@ -140,12 +142,6 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         depth=tables.depth,
         open_findings=tuple(_open_findings(tables, filters)),
     )
-
-
-def _refused(tables: AuditTables, filters: Filters, nodes: Sequence[Mapping[str, Any]]) -> Iterator[RefusedStart]:
-    places = {row["input"]: place for place, row in enumerate(nodes)}
-    for own in _told_of(tables, "refused", filters):
-        yield from (one._replace(input=places[one.input]) for one in own)
 
 
 def _told_of(tables: AuditTables, name: str, filters: Filters) -> Iterator[Any]:

@@ -439,7 +439,12 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
     logged = _logged(around.log_files, node.node_id, is_alone=is_alone)
     newer = next(_newer(node.inputs, history, node.node_id, logged), "")
     if logged is not None:
-        _check(logged, f"the log of node {node.node_id} names it")
+        try:
+            if logged < FIRST_NOT_MODELLED:
+                loading_rules(logged)
+        except ValueError as error:
+            why = f"the log of node {node.node_id} names it"
+            raise UsageError(f"Kafka {logged} ({why}): {error}; --kafka names another version") from error
         return NodeVersion(min(logged, NEWEST_MODELLED) if newer else logged, "server-log", newer=newer)
     if newer:
         return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
@@ -466,15 +471,6 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
     shown = newest if node.is_kraft else NEWEST_WITH_ZOOKEEPER
     others = tuple(max(one, floor) for one in allowed if one != newest)
     return NodeVersion(shown, "assumed", others, allows_older=floor < OLDEST_MODELLED)
-
-
-def _check(version: KafkaVersion, why: str) -> None:
-    if version >= FIRST_NOT_MODELLED:
-        return
-    try:
-        loading_rules(version)
-    except ValueError as error:
-        raise UsageError(f"Kafka {version} ({why}): {error}; --kafka names another version") from error
 
 
 def _newer(

@@ -138,7 +138,9 @@ class _Saver:
                     if isinstance(part, Merge):
                         self._merge(part)
                     else:
-                        self._run(part)
+                        self._hole_before(part.rows, part.label)
+                        for readable in self._readable(part):
+                            self._take(readable)
             self._settle()
             self._end()
             self._finish()
@@ -245,11 +247,6 @@ class _Saver:
         self._gaps += lacking(rows, reason, detail)
 
     # ---- runs ----
-
-    def _run(self, run: Run) -> None:
-        self._hole_before(run.rows, run.label)
-        for part in self._readable(run):
-            self._take(part)
 
     def _readable(self, run: Run) -> Iterator[Run]:
         """Yield the run, or the same batches of other copies where its bytes are not here."""

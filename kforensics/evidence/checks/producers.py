@@ -200,7 +200,12 @@ def replay(
                 before = state.get(event.producer_id)
                 first = NONE if before is None else before.current_transaction_first_offset
                 if event.is_abort:
-                    stable = _last_stable_offset(state, event)
+                    others = (
+                        entry.current_transaction_first_offset
+                        for producer_id, entry in state.items()
+                        if producer_id != event.producer_id and entry.current_transaction_first_offset != NONE
+                    )
+                    stable = min(others, default=event.offset + 1)
                     aborted[event.offset] = AbortedTransaction(0, event.producer_id, first, event.offset, stable)
                 else:
                     committed.add((event.producer_id, event.offset))
@@ -208,16 +213,6 @@ def replay(
     for split in splits:
         states.setdefault(split, dict(state))
     return ProducerHistory(states=states, aborted=aborted, committed=frozenset(committed))
-
-
-def _last_stable_offset(state: Mapping[int, ProducerEntry], marker: Marker) -> int:
-    """Return the offset at which the first of the other open transactions began; behind the marker where there is none."""
-    others = (
-        entry.current_transaction_first_offset
-        for producer_id, entry in state.items()
-        if producer_id != marker.producer_id and entry.current_transaction_first_offset != NONE
-    )
-    return min(others, default=marker.offset + 1)
 
 
 def _after_data(before: ProducerEntry | None, run: DataRun) -> ProducerEntry:

@@ -187,15 +187,11 @@ class PartitionReplay:
                     self.odd.append(at)
                     said = self._what(message.fields)
                 else:
-                    said = self._remember(records.version, tail, message.fields)
+                    if len(self._said) >= MOST_MOVES:
+                        self._said = {}
+                    said = self._said[records.version, tail] = self._what(message.fields)
             self._record(subject, topic.name, said, origin)
         return left
-
-    def _remember(self, version: int, tail: bytes, fields: Fields) -> _Said:
-        if len(self._said) >= MOST_MOVES:
-            self._said = {}
-        said = self._said[version, tail] = self._what(fields)
-        return said
 
     def _what(self, fields: Fields) -> _Said:
         return self._number_of(stated_status(fields)), fields["leader_epoch"], fields["partition_epoch"]

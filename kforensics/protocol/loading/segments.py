@@ -318,7 +318,12 @@ class Segment:
                 if batch.magic >= NEWEST_MAGIC:
                     if epochs is not None:
                         epochs.found(batch.leader_epoch, batch.base_offset)
-                    self._take_in(producers, batch)
+                    ended = producers.take_in(batch)
+                    if ended is not None:
+                        if ended.is_aborted:
+                            self.txn_index.append(ended.last_offset)
+                        producers.complete(ended)
+                    producers.map_end = batch.last_offset + 1
         except LoadingError as error:
             if error.failure.exception not in ENDS_OF_SCAN:
                 raise
@@ -328,14 +333,6 @@ class Segment:
         self.time_index.append(*largest, skips_full_check=True)
         self.time_index.trim()
         return truncated
-
-    def _take_in(self, producers: Producers, batch: LoadedBatch) -> None:
-        ended = producers.take_in(batch)
-        if ended is not None:
-            if ended.is_aborted:
-                self.txn_index.append(ended.last_offset)
-            producers.complete(ended)
-        producers.map_end = batch.last_offset + 1
 
     def split(self) -> list["Segment"]:
         """Copy a segment whose offsets span too much into several, not yet in place (`LocalLog.splitOverflowedSegment`, 2.0).
