@@ -120,7 +120,10 @@ def _write(request: SimulateAsk, directory: Path, to_json: Callable[[object], st
 
     truth: object
     if request.length is not None:
-        _require_room(directory, request.length)
+        there = next(folder for folder in (directory, *directory.absolute().parents) if folder.is_dir())
+        free = shutil.disk_usage(there).free
+        if request.length > free:
+            raise UsageError(f"{directory} has room for {free} bytes, --bytes asks for {request.length}")
         fleet = write_fleet(
             directory, brokers=request.brokers, partitions=request.partitions, total_length=request.length
         )
@@ -134,14 +137,6 @@ def _write(request: SimulateAsk, directory: Path, to_json: Callable[[object], st
         truth = truth_of(cluster)
     directory.joinpath("truth.json").write_text(to_json(truth), encoding="utf-8")
     return {"directory": directory, "bytes": written, "truth": "truth.json"}
-
-
-def _require_room(directory: Path, length: int) -> None:
-    """Refuse a fleet that the disk can't hold; nothing is written then."""
-    there = next(folder for folder in (directory, *directory.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(there).free
-    if length > free:
-        raise UsageError(f"{directory} has room for {free} bytes, --bytes asks for {length}")
 
 
 def _cluster(request: SimulateAsk, protocol: ProtocolName) -> "SimulatedCluster":

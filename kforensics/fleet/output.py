@@ -46,7 +46,13 @@ class Output:
                 if name not in OF_SEGMENTS:
                     self.work.remove_folder(name)
             if self.is_history:
-                self._remove_unfinished()
+                # Of the parts that an interrupted attempt published no manifest names any.
+                begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
+                known = {one.audit_id for one in history_of(self.tables)}
+                for table in AUDIT_TABLES if "audit_id" in begun and begun["audit_id"] not in known else ():
+                    for name in self.tables.all_names(table):
+                        if is_part_of(name, str(begun["audit_id"])):
+                            self.tables.remove_file(f"{table}/{name}")
             else:
                 # The new attempt may publish fewer parts, and engines read all files of a folder.
                 for name in AUDIT_TABLES:
@@ -74,16 +80,6 @@ class Output:
         following = {**begun, "run": self.run + 1}
         (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, following)
         return replace(self, run=self.run + 1)
-
-    def _remove_unfinished(self) -> None:
-        """Remove the parts that an interrupted attempt published, and that no manifest names."""
-        begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
-        known = {one.audit_id for one in history_of(self.tables)}
-        if "audit_id" in begun and begun["audit_id"] not in known:
-            for table in AUDIT_TABLES:
-                for name in self.tables.all_names(table):
-                    if is_part_of(name, str(begun["audit_id"])):
-                        self.tables.remove_file(f"{table}/{name}")
 
     def finish(
         self,
