@@ -155,6 +155,12 @@ TABLE = (
         "NO BYTES LEFT in the files that were searched: 12 files of orders-0, orders-1, orders-2 and orders-3 were read whole, and no record has the key.",
     ),
     Asked(
+        "A topic was deleted by mistake: what is left of it?",
+        "incidents/recreated-topic-4.x",
+        f"salvage {FINAL} --what all -t oldstuff -o {{out}}",
+        "40 of 40 records of oldstuff-0 and oldstuff-1 saved.",
+    ),
+    Asked(
         "What does a cleaning leave that was cut off?",
         "compaction/killed-cleaner-4.1",
         "verify .",
