@@ -105,6 +105,16 @@ def test_a_cause_of_which_later_lines_show_that_it_is_over_is_a_symptom(command,
     assert command == "triage" or code == (0 if is_over else 1)
 
 
+def test_a_line_without_a_time_is_over_by_later_lines_of_its_own_file_alone(tmp_path, capsys):
+    untimed = REFUSED.format(second=1, node=1).partition("] ")[2]
+    (tmp_path / "console.log").write_text(untimed)
+    (tmp_path / "server.log").write_text(REGISTERED.format(node=1))
+    _, text = said(capsys, tmp_path, "--format", "json")
+
+    (kind,) = [one for one in json.loads(text)["kinds"] if one["kind"] == "registration-refused"]
+    assert kind["weight"] == "cause"
+
+
 def test_where_no_line_is_known_the_answer_is_unknown(tmp_path, capsys):
     (tmp_path / "server.log").write_text("2024-05-01 12:00:00 INFO tomcat started\n")
 

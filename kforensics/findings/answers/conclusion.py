@@ -110,7 +110,7 @@ def conclude(
         tell=(
             *whom_to_tell(losses),
             *on_consumers(incidents),
-            *_some([words for _, words in held], "more logs or topics of which inputs hold what was deleted"),
+            *_some([words for _, words in held], "of which inputs hold what was deleted"),
         ),
         later=tuple(prevention(losses, incidents)),
         missing=tuple(missing_evidence(incidents, log_files, inputs, clocks)),
@@ -452,13 +452,16 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
             sentences.append(
                 f"Offsets {first:,} to {start - 1:,} of {incident.partition} were deleted{since} {removal.sentence}."
             )
-    return _some(sentences, "more partitions whose first offsets were deleted")
+    return _some(sentences, "whose first offsets were deleted")
 
 
 def _some(sentences: Sequence[str], others: str) -> list[str]:
     """Return the first sentences, and how many others there are."""
     more = len(sentences) - MOST_NAMED
-    return [*sentences[:MOST_NAMED], *([f"There are {more} {others}."] if more > 0 else [])]
+    return [
+        *sentences[:MOST_NAMED],
+        *([f"There {form(more, 'is', 'are')} {counted(more, 'more partition')} {others}."] if more > 0 else []),
+    ]
 
 
 def _deleted_and_held(

@@ -35,7 +35,7 @@ _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|NaN|Infinity)", re.ASCII)
 _RANGE = re.compile(r"\[(?P<least>-?[0-9.]+?),\.\.\.(,(?P<most>[0-9.]+))?\]( or (?P<other>-1))?", re.ASCII)
 _ONE_OF = re.compile(r"(?P<folded>\(case insensitive\) )?\[(?P<names>[^\]]+)\](?! *:)")
-_REPLICAS = re.compile(r"\*|(\d+:\d+)?(\s*,\s*(\d+:\d+)?)*", re.ASCII)
+_REPLICA = re.compile(r"(\d+:\d+)?", re.ASCII)
 _MOST_DIGITS = 64
 """Of a number that may be meant: Python refuses to read one of thousands of digits."""
 _MOST_WORDS = 200
@@ -210,10 +210,10 @@ def _refuse(value: str, one: _Setting, version: KafkaVersion) -> Refusal | None:
         # Which classes a node has beside Kafka's is not known; each is in a package.
         problem = "" if "." in text else f"Class {text} could not be found."
     elif one.kind == "LIST":
-        parts = re.split(r"\s*,\s*", text) if text else []
+        parts = [part.strip() for part in text.split(",")] if text else []
         first = next((part for part in parts if (problem := _not_one_of(part, one.rule))), None)
         value, problem = (value, "") if first is None else (first, problem)
-        if one.rule.startswith("[partitionId]") and not _REPLICAS.fullmatch(text):
+        if one.rule.startswith("[partitionId]") and not (text == "*" or all(map(_REPLICA.fullmatch, parts))):
             problem = "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
         elif not parts and "not-empty" in one.rule:
             words = f"Configuration '{one.name}' must not be empty."

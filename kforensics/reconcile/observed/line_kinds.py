@@ -82,18 +82,20 @@ def _over(events: Iterable[LoggedEvent]) -> frozenset[Section]:
         begun, ended = by_row[item.event.row]
         if begun is None and not ended:
             continue
-        event, time_ms = item.event, item.time_ms
+        event, time_ms, path = item.event, item.time_ms, item.file.path
         partition, is_timed = event.topic_partition, isinstance(time_ms, int)
-        node = item.node_id if isinstance(item.node_id, int) else item.file.path
+        # Lines without a time have an order in their own file alone.
+        owner = item.node_id if is_timed and isinstance(item.node_id, int) else path
         for left in ended:
-            for key in [
-                key for key in left if key[0] == node and (isinstance(partition, Absent) or key[1] == partition)
-            ]:
-                if left[key] <= (time_ms if isinstance(time_ms, int) else 0):
+            keys = [(owner, partition), (path, partition)]
+            if isinstance(partition, Absent):
+                keys = [key for key in left if key[0] in {owner, path}]
+            for key in keys:
+                if left.get(key, math.inf) <= (time_ms if isinstance(time_ms, int) else 0):
                     del left[key]
         if begun is not None:
             # One event stands for lines on both sides of others.
-            begun[node, partition] = 0 if not event.repeats else last_ms_of(item) if is_timed else math.inf
+            begun[owner, partition] = 0 if not event.repeats else last_ms_of(item) if is_timed else math.inf
     return frozenset(one for one, left in standing.items() if not left)
 
 

@@ -670,3 +670,12 @@ def test_a_record_of_a_newer_release_is_refused_unless_it_only_has_more_tagged_f
             assert found is not None
             assert found.exception == "MetadataParseException"
             assert found.is_of_metadata_log or "offset 7" in found.reason
+
+
+def test_a_list_of_replicas_is_read_in_one_pass_whatever_is_in_it():
+    """Where each comma could be told in two ways, 40 of them took for ever."""
+    version, name = KafkaVersion(4, 1, 0), "leader.replication.throttled.replicas"
+
+    assert refuse_topic_settings(version, {"t": {name: "1:1" + " , " * 40 + "x"}}) is not None
+    for taken in ("*", "", "1:1 , 2:2", "1:1,,2:2"):
+        assert refuse_topic_settings(version, {"t": {name: taken}}) is None
