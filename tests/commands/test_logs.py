@@ -9,6 +9,9 @@ from kforensics.cli.app import run
 from kforensics.evidence import broker_logs
 from kforensics.evidence.discovery.inputs import LogPlace
 from kforensics.formats.log_lines import scan
+from kforensics.formats.log_lines.event import LineCensus
+from kforensics.formats.log_lines.table import rows
+from kforensics.reconcile.observed.line_kinds import told_causes
 from tests.builders.archives import tarred, zipped
 from tests.conftest import FIXTURES
 
@@ -103,6 +106,27 @@ def test_a_cause_of_which_later_lines_show_that_it_is_over_is_a_symptom(command,
     assert kind["meaning"].endswith("It was over before the logs end.") == is_over
     assert bool(kind["advice"]) == (not is_over)
     assert command == "triage" or code == (0 if is_over else 1)
+
+
+def test_of_lines_that_were_counted_and_not_kept_nothing_shows_that_they_are_over():
+    (number,) = [one.number for one in rows() if one.text == "Unable to register broker {broker}."]
+
+    file = broker_logs.LogFile(
+        input=0,
+        path="server.log",
+        is_compressed=False,
+        node_id=1,
+        events=(),
+        census=LineCensus(),
+        events_dropped=3,
+        problems=(),
+        mtime_ns=0,
+        counts={number: 3},
+    )
+
+    (kind,) = told_causes([file], ())
+
+    assert (kind.section.kind, kind.lines) == ("registration-refused", 3)
 
 
 def test_a_line_without_a_time_is_over_by_later_lines_of_its_own_file_alone(tmp_path, capsys):

@@ -39,7 +39,7 @@ class Holders(NamedTuple):
 _SALVAGING = {
     "lost": "Get what is lost out of the copies that hold it",
     "at-risk": "Save the records that are at risk",
-    "all": "Get back what was deleted, where it should not have been",
+    "all": "Get back what was deleted of {topics}, where it should not have been",
 }
 """What salvage takes, in words, by the value of `--what`."""
 
@@ -60,13 +60,12 @@ def how_to_get_back(ask: Ask, holders: Holders, topics: Collection[str]) -> Iter
     """Yield how to get out of the inputs what was deleted of topics on request."""
     if topics:
         rescue = _salvage("all", replace(ask, topics=frozenset(topics)), holders)
-        of = f" of {listed(sorted(topics), most=MOST_NAMED)}"
-        yield Step(rescue.sentence.replace(" deleted", f" deleted{of}", 1), rescue.commands)
+        yield Step(rescue.sentence, rescue.commands)
 
 
 def _salvage(what: str, ask: Ask, holders: Holders) -> Rescue:
     """Return the step that gets records out of what was asked about; those at risk are in the directories as they are now."""
-    sentence = _SALVAGING[what]
+    sentence = _SALVAGING[what].format(topics=listed(sorted(ask.topics), most=MOST_NAMED))
     if holders.without_records:
         whose = joined_by_and(holders.without_records)
         sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"

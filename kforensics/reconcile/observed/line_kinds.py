@@ -69,8 +69,8 @@ def line_kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
     return tuple(sorted(kinds, key=_rank))
 
 
-def _over(events: Iterable[LoggedEvent]) -> frozenset[Section]:
-    """Return the sections of whose lines each is over: a later line of the node, and of the partition, shows it."""
+def _over(events: Iterable[LoggedEvent]) -> dict[Section, int]:
+    """Return the sections of whose lines each is over, with their number: a later line of the node, and of the partition, shows it."""
     from kforensics.formats.log_lines.table import rows, sections  # noqa: PLC0415 - as above
 
     standing = {one: dict[tuple[int | str, TopicPartition | Absent], float]() for one in sections() if one.ended_by}
@@ -78,6 +78,7 @@ def _over(events: Iterable[LoggedEvent]) -> frozenset[Section]:
         (standing.get(row.section), [left for one, left in standing.items() if row.section.kind in one.ended_by])
         for row in rows()
     ]
+    lines: Counter[Section] = Counter()
     for item in events:
         begun, ended = by_row[item.event.row]
         if begun is None and not ended:
@@ -96,7 +97,8 @@ def _over(events: Iterable[LoggedEvent]) -> frozenset[Section]:
         if begun is not None:
             # One event stands for lines on both sides of others.
             begun[owner, partition] = 0 if not event.repeats else last_ms_of(item) if is_timed else math.inf
-    return frozenset(one for one, left in standing.items() if not left)
+            lines[rows()[event.row].section] += 1 + event.repeats
+    return {one: count for one, count in lines.items() if not standing[one]}
 
 
 def told_causes(files: Iterable[LogFile], events: Iterable[LoggedEvent]) -> tuple[LineKind, ...]:
@@ -104,19 +106,15 @@ def told_causes(files: Iterable[LogFile], events: Iterable[LoggedEvent]) -> tupl
     from kforensics.formats.log_lines.table import rows  # noqa: PLC0415 - as above
 
     found: dict[Section, LineKind] = {}
-    over = _over(events)
     for number, lines in sorted(sum((Counter(file.counts) for file in files), Counter[int]()).items()):
         section, advice = rows()[number].section, rows()[number].advice
-        if (
-            section.weight is Weight.CAUSE
-            and "told" in section.flags
-            and "exception" not in section.flags
-            and section not in over
-        ):
+        if section.weight is Weight.CAUSE and "told" in section.flags and "exception" not in section.flags:
             kind = found.setdefault(section, LineKind(section=section))
             kind.lines += lines
             kind.advice = tuple(dict.fromkeys((*kind.advice, *filter(None, [advice]))))
-    return tuple(sorted(found.values(), key=_rank))
+    # Of a line that was counted and not kept as an event, nothing shows that it is over.
+    over = _over(events) if any(one.ended_by for one in found) else {}
+    return tuple(sorted((one for one in found.values() if one.lines > over.get(one.section, 0)), key=_rank))
 
 
 def _line_kind(section: Section, items: Sequence[LoggedEvent], *, is_over: bool) -> LineKind:
