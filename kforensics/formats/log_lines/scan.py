@@ -371,7 +371,7 @@ class _Window:
             found = _KNOWN.get(rest)
             if found is not None:
                 self._add_known(_FOUND[found], line, start, stop, rest, time_ms)
-            elif b'"' in rest or len(rest) > LONGEST_REMEMBERED:
+            elif b'"' in rest or b"\\n" in rest or len(rest) > LONGEST_REMEMBERED:
                 self._read_places(places[first:end], line, start, stop)
             else:
                 for place in places[first:end]:
@@ -751,19 +751,24 @@ class _Window:
         text = self._text[start:end]
         if (pretty := PRETTY.match(text)) is not None:
             whole = self._in_objects(line)
-            if whole is not None:
+            if whole is not None and pretty["key"]:
                 return whole
             try:
-                inner = json.loads(pretty["value"])
+                inner = json.loads(pretty["value"]).encode("utf-8", "replace")
             except ValueError:
-                return None
-            return Unwrapped(inner.encode("utf-8", "replace"), LineTime(Absent.NOT_WRITTEN, False), "", "")
+                return whole
+            if whole is None:
+                return Unwrapped(inner, LineTime(Absent.NOT_WRITTEN, False), "", "")
+            if len(inner) < len(whole.text) and inner in whole.text:
+                return whole
+            self._object_end = -1  # what else is in its list are lines of their own
+            return whole._replace(text=inner, stack=b"")
         return unwrap(text)
 
     def _in_objects(self, line: int) -> Unwrapped | None:
         """Return the line in the object that is written over many lines around it, or in one around that, as far as none has a time."""
         first = last = line
-        found = None
+        found, bounds = None, None
         while found is None or not isinstance(found.moment.time_ms, int):
             begins, ends = (b"{", b"}") if found is None else ((b"{", b"["), (b"}", b"]"))
             depth = self._depth(first)
@@ -772,6 +777,9 @@ class _Window:
             depth = self._depth(first)
             while last < min(len(self._starts) - 1, line + _OBJECT_LIMIT) and not self._begins_with(ends, last, depth):
                 last += 1
+            if bounds == (first, last):
+                break
+            bounds = first, last
             text = self._text[self._bounds(first)[0] : self._bounds(last)[1]]
             text = text[len(self._line(first).rstrip()) - 1 :].rstrip().rstrip(b",")
             whole = json_object(text if text[:1] == b"{" else b'{"":%b}' % text)
