@@ -27,7 +27,7 @@ _WORD = 8
 _REACH = COMPARED + 2 * _WORD
 _BLOCK = 1 << 17
 _A, _LOWER, _LETTERS = np.uint8(ord("A")), np.uint8(0x20), np.uint8(26)
-_SEPARATORS = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\"'>|][:=.,(", np.uint8))
+_SEPARATORS = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\"'>|][:;=.,(", np.uint8))
 """What stands before a word."""
 _FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(48)
 _SLOTS = 18

@@ -31,9 +31,9 @@ _IS_MARKUP = re.compile(rb"</[A-Za-z]|<br ?/?>|&(?:[lg]t|amp|quot|apos|#\d+);")
 
 def markup_of(head: bytes) -> re.Pattern[bytes] | None:
     """Return what finds the events of XML or HTML, or the entities of a text without such; None for other text."""
-    if head.lstrip()[:1] != b"<" or _IS_MARKUP.search(head) is None:
+    if _IS_MARKUP.search(head) is None:
         return None
-    name = event_name(head[:_HEAD_LENGTH])
+    name = event_name(head[:_HEAD_LENGTH]) if head.lstrip()[:1] == b"<" else None
     if name is None:
         return _ENTITY
     return re.compile(
@@ -67,9 +67,11 @@ def event_name(head: bytes) -> bytes | None:
 
 def _as_line(found: re.Match[bytes]) -> bytes:
     if found[0][:1] == b"&":
-        return unescape(_text(found[0])).encode()
+        return unescape(_text(found[0])).replace("\n", " ").encode()
     value = _value(found[0])
-    return json.dumps(value).encode() + b"\n" * found[0].count(b"\n") if isinstance(value, dict) else found[0]
+    if not isinstance(value, dict):
+        return _ENTITY.sub(_as_line, found[0])
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n" * found[0].count(b"\n")
 
 
 def _value(text: bytes) -> Any:

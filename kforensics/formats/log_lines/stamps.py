@@ -6,7 +6,6 @@ A time is found by its clock, `10:00:01`, with what stands before (a date in one
 
 import datetime as dt
 import re
-from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,29 +21,33 @@ ZONE_STEP_MS = 15 * 60_000
 
 WIDEST_ZONE_MS = 14 * 3_600_000
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_FIRST_DAY_MS = (dt.date(2011, 1, 1).toordinal() - _EPOCH_DAY) * DAY_MS
+"""No log of Kafka is older."""
+_ORDERS = (_DAY_FIRST := (2, 1, 0)), (2, 0, 1), (0, 1, 2)
+"""The orders in which dates are written, by the places of the year, the month and the day."""
 _MONTHS = {
     begin.encode(): number
     for number, begins in enumerate(
         (
-            "jan gen ene janv",
-            "feb fév fev",
-            "mar mär maa mrt",
-            "apr avr abr",
-            "may mai mag maj mei",
-            "jun juin giu",
-            "jul juil lug",
-            "aug aoû ago",
-            "sep set",
-            "oct okt ott out",
-            "nov",
-            "dec dez déc dic",
+            "jan gen ene janv янв",
+            "feb fév fev фев",
+            "mar mär maa mrt мар",
+            "apr avr abr апр",
+            "may mai mag maj mei мая май",
+            "jun juin giu июн",
+            "jul juil lug июл",
+            "aug aoû ago авг",
+            "sep set сен",
+            "oct okt ott out окт",
+            "nov ноя",
+            "dec dez déc dic дек",
         ),
         1,
     )
     for begin in begins.split()
 }
 """The months by the letters with which they begin, in the languages that are written most."""
-_MONTH = rb"[A-Za-z][A-Za-z\x80-\xff]{2,9}\.?"
+_MONTH = rb"[A-Za-z\x80-\xff]{3,20}\.?"
 _MONTH_BEGUN = re.compile(b"|".join(sorted(_MONTHS, reverse=True)))  # longer ones first
 _ZONES = {
     **dict.fromkeys((b"Z", b"UTC", b"GMT", b"WET"), 0),
@@ -58,16 +61,16 @@ _ZONES = {
     b"PST": -480,
 }
 _CLOCK = re.compile(
-    rb"(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?![\d:]\d:)(?:[.,:](?P<fraction>\d{1,9}))?(?P<half> ?[AaPp][Mm]\b)?"
+    rb"(?<!\d)(?P<hour>\d{1,2})(?P<mark>[:.])(?P<minute>\d\d)(?P=mark)(?P<second>\d\d)(?![\d:]\d:)(?:[.,:](?P<fraction>\d{1,9}))?(?P<half> ?[AaPp][Mm]\b)?"
     rb"(?: ?(?P<zone>[+-]\d\d:?(?:\d\d)?(?!:?\d)|(?:" + b"|".join(sorted(_ZONES.keys(), reverse=True)) + rb")\b))?"
     rb"(?P<year> 20\d\d\b)?"
 )
 _DATE_BEFORE = re.compile(
-    rb"(?:(?<!\d)(?P<year>20\d\d)(?P<mark>[-/.]?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:T|[ \t]+)"
-    rb"|(?<!\d)(?P<year_5>20\d\d)\xe5\xb9\xb4(?P<month_5>\d\d?)\xe6\x9c\x88(?P<day_5>\d\d?)\xe6\x97\xa5 *"
-    rb"|(?<!\d)(?P<day_2>\d{1,2})[/ .-]{1,2}(?P<month_2>" + _MONTH + rb")[/ .,-]+(?P<year_2>20\d\d)(?: @)?[: T]+"
-    rb"|(?P<month_3>" + _MONTH + rb") +(?P<day_3>\d{1,2}),?(?: +(?P<year_3>20\d\d),?(?: @)?)? +"
-    rb"|(?<![\d/.])(?P<first>\d{1,2})(?P<between>[/.])(?P<second>\d{1,2})[/.](?P<year_4>(?:20)?\d\d),? +)$"
+    rb"(?:(?<!\d)(?P<year>20\d\d)(?P<mark>[-/.]?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)"
+    rb"|(?<!\d)(?P<year_5>20\d\d)\xe5\xb9\xb4(?P<month_5>\d\d?)\xe6\x9c\x88(?P<day_5>\d\d?)\xe6\x97\xa5"
+    rb"|(?<!\d)(?P<day_2>\d{1,2})(?: de |[/ .-]{1,2})(?P<month_2>" + _MONTH + rb")(?: de |[/ .,-]+)(?P<year_2>20\d\d)"
+    rb"|(?P<month_3>" + _MONTH + rb") +(?P<day_3>\d{1,2})(?:,? +(?P<year_3>20\d\d))?"
+    rb"|(?<![\d/.])(?P<first>\d{1,2})(?P<between>[/.])(?P<second>\d{1,2})[/.](?P<third>(?:20)?\d\d))[^\d\n]{0,8}$"
 )
 _EPOCH = re.compile(
     rb"(?:^(?:%\d\|)?\W{0,2}|(?<![^\s\[(|])(?=\d{13}))(?P<number>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
@@ -99,7 +102,7 @@ class Stamp(NamedTuple):
     month_day: tuple[int, int] | None = None
     """The month and the day of a date without a year."""
     numbers: tuple[int, int, int] | None = None
-    """Day and month in an unknown order, and the year."""
+    """Those of a date whose order is unknown."""
 
 
 class LineTime(NamedTuple):
@@ -114,8 +117,8 @@ class Layout(NamedTuple):
 
     year: int | None = None
     """The year of dates without one."""
-    is_day_first: bool | None = None
-    """Whether `3/1/2026` is the third of January; None where nothing shows it."""
+    order: tuple[int, int, int] | None = None
+    """Which numbers of `3/1/2026` are the year, the month and the day; None where nothing shows it."""
 
 
 def stamps_in(text: bytes) -> list[Stamp]:
@@ -166,12 +169,11 @@ def _stamp(text: bytes, clock: re.Match[bytes]) -> Stamp | None:
     before = _DATE_BEFORE.search(text, max(0, clock.start() - 40), clock.start())
     end = clock.end()
     if before is None:
-        return Stamp(clock.start(), end, None, clock_ms, zone)
+        return Stamp(clock.start(), end, None, clock_ms, zone) if clock["mark"] == b":" else None
     if before["first"]:
-        year = int(before["year_4"]) % 100 + 2000
-        numbers = (int(before["first"]), int(before["second"]), year)
-        if before["between"] == b".":  # nobody writes the month first between full stops
-            day_ms = _day_ms(year, numbers[1], numbers[0])
+        numbers = (int(before["first"]), int(before["second"]), int(before["third"]))
+        if before["between"] == b".":  # nobody writes the month, or a year of two digits, first between full stops
+            day_ms = _day_of(numbers, _DAY_FIRST)
             return None if day_ms is None else Stamp(before.start(), end, day_ms, clock_ms, zone)
         return Stamp(before.start(), end, None, clock_ms, zone, numbers=numbers)
     suffix = next(name for name in ("", "_5", "_2", "_3") if before[f"day{name}"])
@@ -211,9 +213,8 @@ def _zone_ms(text: bytes) -> int:
 def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTime:
     """Return the time that a line names, read as UTC where no zone is named; unknown where no date is."""
     day_ms = stamp.day_ms
-    if day_ms is None and stamp.numbers is not None and layout.is_day_first is not None:
-        first, second, year = stamp.numbers
-        day_ms = _day_ms(year, second, first) if layout.is_day_first else _day_ms(year, first, second)
+    if day_ms is None and stamp.numbers is not None and layout.order is not None:
+        day_ms = _day_of(stamp.numbers, layout.order)
     if day_ms is None and stamp.month_day is not None and layout.year is not None:
         day_ms = _day_ms(layout.year, *stamp.month_day)
     if day_ms is None and stamp.numbers is None:
@@ -231,37 +232,35 @@ def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTi
 
 def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
     """Return what a file shows of its times; dates without a year are the last ones before it was changed."""
-    first: list[tuple[int, int, int]] = []
+    dates: list[tuple[int, int, int]] = []
     latest: tuple[int, int] | None = None
     for line in head.splitlines():
         for stamp in stamps_in(line[:_HEAD_LENGTH]):
             if stamp.numbers is not None:
-                first.append(stamp.numbers)
+                dates.append(stamp.numbers)
             if stamp.month_day is not None:
                 latest = max(latest or stamp.month_day, stamp.month_day)
     year = None
     if latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
         changed = dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC)
         year = changed.year - (latest > ((changed + dt.timedelta(days=1)).month, 31))
-    return Layout(year, _is_day_first(first, changed_ms))
+    return Layout(year, _order(dates, changed_ms))
 
 
-def _is_day_first(dates: list[tuple[int, int, int]], changed_ms: int | None) -> bool | None:
-    if any(one > 12 for one, _, _ in dates):
-        return True
-    if any(two > 12 for _, two, _ in dates):
-        return False
-    days = Counter(one for one, _, _ in dates), Counter(two for _, two, _ in dates)
-    # A file holds many days of one month more often than one day of many months.
-    if len(days[0]) != len(days[1]):
-        return len(days[0]) > len(days[1])
-    if dates and changed_ms is not None:
-        first, second, year = dates[-1]
-        ends = (_day_ms(year, second, first), _day_ms(year, first, second))
-        # No line is written after its file was changed.
-        is_possible = [end is not None and end <= changed_ms + DAY_MS for end in ends]
-        return is_possible[0] if is_possible[0] != is_possible[1] else None
-    return None
+def _day_of(numbers: tuple[int, int, int], order: tuple[int, int, int]) -> int | None:
+    year, month, day = (numbers[at] for at in order)
+    return _day_ms(year % 100 + 2000, month, day)
+
+
+def _order(dates: list[tuple[int, int, int]], changed_ms: int | None) -> tuple[int, int, int] | None:
+    """Return the order in which all dates are days of a calendar, before the file was changed and nearest to each other."""
+    spans: dict[tuple[int, int, int], tuple[bool, int]] = {}
+    for order in _ORDERS:
+        days = [day for one in dates if (day := _day_of(one, order)) is not None and day >= _FIRST_DAY_MS]
+        if dates and len(days) == len(dates):
+            spans[order] = changed_ms is not None and max(days) > changed_ms + DAY_MS, max(days) - min(days)
+    best = [order for order, span in spans.items() if span == min(spans.values())]
+    return best[0] if len(best) == 1 else None
 
 
 class Head(NamedTuple):

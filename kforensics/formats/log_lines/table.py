@@ -54,7 +54,7 @@ _SUFFIX = re.compile(
 """The logger and the thread that some layouts write behind a message, and what wraps the line."""
 _LOGGER = re.compile(r" +\((?:[\w$]+[.$])*[\w$]+\)")
 
-_WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:=.,(])[A-Z]")
+_WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:;=.,(])[A-Z]")
 _BEFORE_TIME = re.compile(rb"^.*\d\d:\d\d:\d\d", re.DOTALL)
 """What names another writer where a line was torn and the next one begins in it."""
 _IDENTITY_PARTITION = re.compile(

@@ -33,15 +33,19 @@ _HEAD_LENGTH = 1 << 14
 _BYTES_TOLD = 256
 """The first bytes of a file by which its encoding is told where it does not name it."""
 _LINE_END = 0x0A
-_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+_BLANKS = re.compile(rb"(\xc2\xa0|\xe2\x80\xaf|\xe2\x80\x87)|\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
+"""What editors and pages write for a blank, and what they put into words unseen."""
+_QUOTED = re.compile(rb"(?m)^(?:> ?)+")
+_ESCAPED_BYTE = re.compile(rb"=([0-9A-F]{2})")
 _BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
-PRETTY = re.compile(rb"^\s*(?:\"[^\"\n]{1,100}\" ?: ?)?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
+PRETTY = re.compile(rb"^\s*(?P<key>\"[^\"\n]{1,100}\" ?: ?)?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
 FIELD = re.compile(rb"[ \t]*([A-Za-z_@][\w.@-]*)(?:[ \t]?=|:(?=\s|$))\s*(.*)")
 """A line with the name of a field and its value, as YAML and a journal write a record on many lines."""
 
 _SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
 _PART = re.compile(rb"\S+ (?P<stream>stdout|stderr) (?P<flag>[PF]) ")
-_NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|[}\]](?P<mark>[,\0])\s*+[{\[]', re.DOTALL)
+_NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|(?P<mark>(?<=[}\]])[,\0](?=\s*+[{\[])|\}(?=\{))', re.DOTALL)
 _DECODER = json.JSONDecoder()
 _BEGINNING = re.compile(r"[{\[]")
 _DOCUMENT_TOLD, _PARTS_TOLD = 1 << 16, 50
@@ -176,15 +180,33 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
     head = data[:_HEAD_LENGTH]
     if _DOCKER_TEXT in head or (_SPLIT.search(head) is not None and b" P " in data):
         data = _joined(data)
+    if not data.isascii():
+        data = _BLANKS.sub(_blank, data)
+    if b"=\n" in head and b"=3D" in head:
+        data = _of_mail(data)
+    if data[:1] == b">" or b"\n>" in data:
+        data = _QUOTED.sub(b"", data)
     if (width := _width(head)) > 0:
         data = re.sub(rb"(?m)^[^\n]{%d}\n(?:[^\n]{%d}\n)*+[^\n]*" % (width, width), _unfolded, data)
     elif len(data) < _LONGEST_WRAPPED:
         data = _without_wraps(data)
     if encoding.markup is not None:
-        data = of_elements(data, encoding.markup)
+        data = _BLANKS.sub(_blank, of_elements(data, encoding.markup))
     if b'"MESSAGE"' in head:
         data = _BYTE_LISTS.sub(_listed_bytes, data)
     return data
+
+
+def _blank(found: re.Match[bytes]) -> bytes:
+    return b" " if found[1] else b""
+
+
+def _of_mail(data: bytes) -> bytes:
+    """Return a text out of the lines in which a mail carries it ("quoted-printable"), with as many line ends."""
+    lines = data.split(b"\n")
+    parts = {at for at in range(1, len(lines)) if lines[at - 1].endswith(b"=")}
+    whole = _with_parts([line[:-1] if line.endswith(b"=") else line for line in lines], parts)
+    return _ESCAPED_BYTE.sub(lambda found: bytes.fromhex(found[1].decode()), whole)
 
 
 def _width(head: bytes) -> int:
@@ -403,8 +425,9 @@ def json_object(text: bytes) -> dict[str, Any] | None:
 def unwrap(line: bytes) -> Unwrapped | None:
     """Return the line in a JSON object, with or without something before it; None where there is none."""
     brace = line.find(b"{")
-    if brace >= 0 and line.rstrip().endswith(b"}") and (value := json_object(line[brace:])) is not None:
-        return of_object(value, line[:brace])
+    whole = line[brace:].rstrip()
+    if brace >= 0 and (value := json_object(whole) or json_object(whole + b"}")) is not None:
+        return of_object(value, line[:brace])  # of one that another follows at once the end is a line's
     if line.lstrip()[:1] not in {b"{", b"["}:
         return _of_one_line(line)
     text = line.decode("utf-8", "replace")
@@ -420,10 +443,12 @@ def unwrap(line: bytes) -> Unwrapped | None:
 
 
 def _of_one_line(line: bytes) -> Unwrapped | None:
-    """Return a line that holds its stack trace with the line ends written as escapes; None where it does not."""
+    """Return a line that holds its stack trace, or other lines, with the line ends written as escapes; None where it does not."""
     if b"\\n" not in line:
         return None
     whole = line.replace(b"\\n", b"\n").replace(b"\\t", b"\t")
+    if sum(map(is_log_line, whole.split(b"\n"))) > 1:
+        return Unwrapped(whole, LineTime(Absent.NOT_WRITTEN, False), "", "")
     exception = exception_in(whole)
     if exception is None:
         return None

@@ -433,6 +433,61 @@ LAYOUTS = {
         LOCAL,
         lines("{t} {logger} log\n{level}: {message}", "%b %d, %Y %I:%M:%S %p"),
     ),
+    "year of two digits": (LOCAL, lines("{t} {level} {short}: {message}", "%y/%m/%d %H:%M:%S")),
+    "months in Spanish": (LOCAL, lines("{t} {level} {message}", "%d de noviembre de %Y, %H:%M:%S")),
+    "months in Russian": (LOCAL, lines("{t};{level};{message}", "%d нояб. %Y, %H:%M:%S,%3")),
+    "a clock with full stops": (LOCAL, lines("{t} {level} {message}", "%Y-%m-%d-%H.%M.%S.%3")),
+    "blanks of a page": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO)
+        .replace(" ", "\N{NO-BREAK SPACE}")
+        .replace("Trunc", "Trun\xadc"),
+    ),
+    "html, blanks of a page": (
+        LOCAL,
+        "".join(
+            f"<span>{escape(line).replace(' ', '&nbsp;')}</span><br/>\n"
+            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+        ),
+    ),
+    "entities without tags": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO).replace("(", "&#40;").replace('"', "&quot;"),
+    ),
+    "quoted in a mail and wrapped": (
+        LOCAL,
+        "".join(
+            textwrap.indent(textwrap.fill(line, 76, break_long_words=False, break_on_hyphens=False), "> ") + "\n"
+            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+        ),
+    ),
+    "as a mail carries it": (
+        LOCAL,
+        "".join(
+            "=\n".join(textwrap.wrap(line.replace("=", "=3D"), 72, drop_whitespace=False)) + "\n"
+            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+        ),
+    ),
+    "one line, line ends as escapes": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO).replace("\n", "\\n").replace("\t", "\\t"),
+    ),
+    "json, one behind another": (
+        LOCAL,
+        "".join(
+            json.dumps({"logStream": "b4", "logEvents": [{"id": "1", "timestamp": START_MS, "message": one}]})
+            for one in lines("[{t}] {level} {message} ({logger})", ISO)
+            .replace("\norg", "\0org")
+            .replace("\n\t", "\0\t")
+            .splitlines()
+        ).replace("\\u0000", "\\n"),
+    ),
+    "json, lines in a list, behind a word": (
+        LOCAL,
+        "ok: [b4] => "
+        + json.dumps({"msg": lines("[{t}] {level} {message} ({logger})", ISO).splitlines()}, indent=1)
+        + "\n",
+    ),
     "day before month, full stops": (LOCAL, lines("{t} {level} {message}", "%d.%m.%Y %H:%M:%S,%3")),
     "utf-16": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
 }
@@ -583,13 +638,22 @@ def test_settings_in_one_line_are_read():
 
 
 @pytest.mark.parametrize(
-    ("changed", "is_day_first"), [("2025-01-03", False), ("2025-02-27", False), ("2025-03-01", None)]
+    ("changed", "first", "is_day_first"),
+    [
+        ("2025-01-03", "1/3/2025", False),
+        ("2025-02-27", "1/3/2025", False),
+        ("2025-03-01", "1/3/2025", None),
+        ("2025-11-26", "21/11/25", None),
+        ("2025-11-09", "25/11/07", "year"),
+        ("2025-11-29", "21/11/25 10:00:00 INFO x\n22/11/25", True),
+    ],
 )
-def test_no_line_is_written_after_its_file_was_changed(changed, is_day_first):
-    text = b"1/3/2025 10:00:00 INFO Truncating log t-1 to offset 7.\n"
+def test_no_line_is_written_after_its_file_was_changed(changed, first, is_day_first):
+    text = f"{first} 10:00:00 INFO Truncating log t-1 to offset 7.\n".encode()
     changed_ms = int(dt.datetime.fromisoformat(f"{changed}T12:00:00+00:00").timestamp()) * 1000
 
-    assert layout_of(text, changed_ms=changed_ms).is_day_first is is_day_first
+    orders = {None: None, True: (2, 1, 0), False: (2, 0, 1), "year": (0, 1, 2)}
+    assert layout_of(text, changed_ms=changed_ms).order == orders[is_day_first]
 
 
 def test_no_day_is_taken_from_a_date_that_no_calendar_has():
