@@ -21,7 +21,7 @@ from kforensics.evidence.replica.batch_reader import RowSpool, SpooledTable
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
 from kforensics.evidence.replica.segments import ScannedPart, joined, parts_of, scan_part
 from kforensics.evidence.segment_parts import Part
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.numbers import distinct
 from kforensics.reconcile.committed.judge import CommittedRun
@@ -53,16 +53,17 @@ class Task:
     """Of which no input holds a copy, unless an image does."""
 
 
+_NOTHING_SAID = Answer(state=State.COMPLETE, headline="")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
     """Everything that is to be saved."""
 
     tasks: tuple[Task, ...]
     problems: tuple[Problem, ...]
-    headline: str = ""
+    answer: Answer = _NOTHING_SAID
     """Of the command that says what is lost or at risk."""
-    state: State = State.COMPLETE
-    """Of its answer."""
     partitions: int = 0
     """Partitions that were looked at."""
     facts: ClusterFacts | None = None
@@ -116,8 +117,7 @@ def lost_tasks(case: Case) -> Tasks:
     return Tasks(
         tasks=tuple(tasks),
         problems=found.problems,
-        headline=found.answer.headline,
-        state=found.answer.state,
+        answer=found.answer,
         partitions=found.partitions,
         unsettled=tuple(one.partition for one in found.incidents if _is_open(one)),
         not_all_given=tuple(one.partition for one in found.incidents if one.losses and one.missing_replicas),
@@ -182,8 +182,7 @@ def at_risk_tasks(case: Case) -> Tasks:
     return Tasks(
         tasks=tuple(tasks),
         problems=compared.problems,
-        headline=compared.answer.headline,
-        state=compared.answer.state,
+        answer=compared.answer,
         partitions=len(compared.partitions),
         unsettled=tuple(one.partition for one in compared.partitions if one.state is State.UNKNOWN),
     )

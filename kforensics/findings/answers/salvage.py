@@ -71,8 +71,7 @@ def salvage_answer(
     what: str,
     out: str | None,
     failure: str,
-    premise: str,
-    premise_state: State,
+    premise: Answer,
     problems: Sequence[Problem],
     looked_at: int,
     unsettled: Sequence[TopicPartition] = (),
@@ -82,7 +81,11 @@ def salvage_answer(
     counts_at_least: bool = False,
     is_uncommitted: bool = False,
 ) -> Answer:
-    """Return the answer of `salvage`: `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled."""
+    """Return the answer of `salvage`: `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled.
+
+    Args:
+        premise: what says which records are lost or at risk.
+    """
     saved = sum(one.records for one in partitions)
     missing = sum(one.missing for one in partitions)
     if failure:
@@ -97,17 +100,16 @@ def salvage_answer(
     if not saved and not missing and remote:
         return Answer(state=State.UNKNOWN, headline=f"Nothing was saved: {elsewhere}.", unknown=(_REMOTE, *ends))
     if not saved and not missing:
-        is_calm = premise_state in _CALM and not problems
-        nothing = _nothing(what, premise, premise_state, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
+        nothing = _nothing(what, premise, is_calm=not problems, looked_at=looked_at, chosen=chosen)
         return replace(nothing, unknown=(*nothing.unknown, *ends))
     total = saved + missing
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
-    noun, clause = _kind(what, State.UNCOMMITTED_LOST if is_uncommitted else premise_state, total)
+    noun, clause = _kind(what, State.UNCOMMITTED_LOST if is_uncommitted else premise.state, total)
     if not out:
         clause = clause.removesuffix(" is").removesuffix(" are")
-    count = Count(total, is_at_least=counts_at_least and premise_state is State.LOST and not chosen)
+    count = Count(total, is_at_least=counts_at_least and premise.state is State.LOST and not chosen)
     words = f"{saved:,} of {count} {noun} of {named}{chosen}{clause} {'saved' if out else SAVABLE}"
     details = [f"{certain:,} committed"] if certain else []
     if guessed:
@@ -125,8 +127,8 @@ def salvage_answer(
     if remote:
         words += f"; {elsewhere}"
         unknown.append(_REMOTE)
-    if premise_state is State.UNKNOWN:
-        unknown.append(f"whether there is more: {premise}")
+    if premise.state is State.UNKNOWN:
+        unknown.append(f"whether there is more: {premise.headline}")
     if unsettled:
         unknown.append(
             f"whether {'anything' if not saved else 'more'} is to be saved of {listed([str(one) for one in unsettled], most=4)}"
@@ -144,7 +146,7 @@ def salvage_answer(
         unknown += ends
         words += f"; {counted(len(ends), 'log')} {form(len(ends), 'ends', 'end')} in bytes that can't be read"
         state = State.UNKNOWN if state is State.SAVED else state
-    is_part = not_all_given or guessed or premise_state is State.UNKNOWN
+    is_part = not_all_given or guessed or premise.state is State.UNKNOWN
     if state is State.SAVED and what != "all" and (is_part or unsettled):
         state = State.UNKNOWN
         is_of_some = what == "lost" and not is_part
@@ -219,18 +221,20 @@ def _put_back(out: str | None) -> tuple[str, ...]:
     )
 
 
-def _nothing(what: str, premise: str, premise_state: State, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
+def _nothing(what: str, premise: Answer, *, is_calm: bool, looked_at: int, chosen: str) -> Answer:
     where = counted(looked_at, "partition")
     if what == "all":
         return Answer(state=State.UNKNOWN, headline=f"No record{chosen} can be read in any input; {where} looked at.")
-    kinds = _KINDS[what]
-    if is_calm:
-        return Answer(state=State.SAVED, headline=f"There is nothing to save: {premise}")
-    words = f"No {kinds}{chosen} are shown by these inputs, and it is not shown that there are none."
-    if chosen and premise_state in _GRAVE:
+    # What was deleted on request is not lost, and may still be here: what to do about it stays.
+    kept = replace(premise, state=State.UNKNOWN, later=(), unknown=())
+    kinds = f"{_KINDS[what]}{chosen}"
+    if is_calm and premise.state in _CALM:
+        return replace(kept, state=State.SAVED, headline=f"There are no {kinds} to save. {premise.headline}")
+    words = f"No {kinds} are shown by these inputs, and it is not shown that there are none."
+    if chosen and premise.state in _GRAVE:
         # What is lost elsewhere is no answer to what is lost there, and it must not be missed.
-        return Answer(state=State.UNKNOWN, headline=f"{words} Elsewhere: {premise}")
-    return Answer(state=State.UNKNOWN, headline=words, unknown=(premise,) if premise else ())
+        return replace(kept, headline=f"{words} Elsewhere: {premise.headline}")
+    return replace(kept, headline=words, unknown=(premise.headline,))
 
 
 def _kind(what: str, premise: State, total: int) -> tuple[str, str]:
