@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.answers.explain import has_open_elections, returned_words
+from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
@@ -75,8 +76,8 @@ class Explanation:
 
     @property
     def has_open_elections(self) -> bool:
-        """Whether an election is on record that was unclean, or of a broker with another disk, and it is not known whether it lost anything."""
-        return any(map(has_open_elections, self.incidents))
+        """Whether it is not known of an election on record whether it lost anything."""
+        return any(doubt.kind is DoubtKind.ELECTION for incident in self.incidents for doubt in incident.doubts)
 
     @property
     def has_early_losses(self) -> bool:

@@ -35,7 +35,7 @@ class _History(NamedTuple):
     lost: Asked | None = None
     """Its answer, where something was lost."""
     left_open: Asked | None = None
-    """Its answer, where elections on record leave it open whether anything was lost that were unclean, or of a broker with another disk."""
+    """Its answer, where elections on record leave it open whether anything was lost."""
     unknown: tuple[str, ...] = ()
     """What it leaves open: where brokers led again that had gone down, what has to be true for a loss."""
     past_ends: tuple[str, ...] = ()

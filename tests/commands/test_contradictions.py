@@ -84,6 +84,15 @@ def test_replicas_that_agree_with_a_leader_of_another_disk_may_have_lost_all(inc
     assert not answer["headline"].startswith("All replicas agree")
 
 
+def test_replicas_that_agree_leave_open_what_a_leader_lost_that_came_back_from_an_unclean_stop(incident, say):
+    root = incident("kip101-saves-0.11")
+    code, answer = say("diff", root / FINAL, root / "logs")
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert answer["headline"].startswith("Whether committed records of orders-0 are lost is unknown: see ")
+    assert "All replicas agree" in answer["headline"]
+
+
 def test_replicas_of_which_not_all_may_be_given_hide_no_loss_that_lines_show(incident, say, tmp_path):
     root = incident("hw-loss-0.10")
     shutil.copytree(root / FINAL, tmp_path / "now", symlinks=True)

@@ -11,8 +11,10 @@ import argparse
 import fnmatch
 import itertools
 import json
+import os
 import random
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -63,6 +65,26 @@ KNOWN = (
         "all commands have one verdict",
         r"^(?:explain|diff|verify): .*; (?:triage|predict): (?:loses|will-not-start) ",
         "what a start does to one node is asked of predict and triage; where records are at risk by it, diff says so, and all with it",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^(?:explain|diff|verify): .*; (?:triage|predict): unknown \((?:As after a crash, )?Kafka ",
+        "what a start does is open, and so is asked of predict and triage likewise",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^explain: nothing-lost .*; triage: unknown \(UNKNOWN: the last records ",
+        "whether what the leader holds is on another disk, too, is asked of diff and triage: nothing of it is lost",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^explain: nothing-lost .*; triage: unknown \(UNKNOWN: the replicas given .*, and no input shows whether they are all",
+        "the last ISR on record is here, and held all that was committed: whether others are out of sync is asked of diff and triage",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^triage: .*; verify: damaged \(1 of .*-delete can't be read",
+        "damage in a directory that waits for its deletion takes nothing of what is in use",
     ),
     Meant(
         "all commands have one verdict",
@@ -137,11 +159,14 @@ class Subject:
     def explain(self, *, before: bool = True) -> Document:
         return self.run("explain", paths=(*self.now, *self.logs), before=self.before if before else ())
 
+    def triage(self, *, before: bool = False) -> Document:
+        return self.run("triage", paths=(*self.now, *self.logs), before=self.before if before else ())
+
     def verdicts(self) -> dict[str, Document]:
-        """The documents of the commands that judge the same directories."""
+        """The documents of the commands that judge the same directories, without the earlier copies that some of them can't be asked about."""
         return {
-            "triage": self.run("triage", paths=(*self.now, *self.logs), before=self.before),
-            "explain": self.explain(),
+            "triage": self.triage(),
+            "explain": self.explain(before=False),
             "diff": self.diff(),
             "predict": self.run(
                 "predict", "--jobs", "1", paths=(*self.now, *self.logs)
@@ -372,7 +397,8 @@ def calm_beside_replicas(subject: Subject) -> Iterator[str]:
             grave = _grave_of(compared, COORDINATED.get(command)) if len(nodes) > 1 else []
             if grave and told["exit_code"] == 0:
                 yield f"diff: {state(compared)} ({headline(compared)}); {command}: {state(told)} ({headline(told)})"
-            if len(nodes) == 1 and "kforensics diff" in headline(told):
+            # Its own checkpoints may say more than its logs hold.
+            if len(nodes) == 1 and state(compared) not in GRAVE_STATES and "kforensics diff" in headline(told):
                 yield f"{command} of one directory: {headline(told)}"
         yield from _calm_about_another(subject, paths, compared)
 
@@ -415,6 +441,45 @@ def one_verdict(subject: Subject) -> Iterator[str]:
         yield f"{name}: {state(told[name])} ({headline(told[name])}); {graver[0]}: {state(told[graver[0]])} ({headline(told[graver[0]])})"
 
 
+def groups_beside_triage(subject: Subject) -> Iterator[str]:
+    """What became of groups and transactions `triage` says as their commands do."""
+    asked = subject.triage(before=True)
+    for command in COORDINATED:
+        told = subject.run(command, paths=(*subject.now, *subject.logs), before=subject.before)
+        if told["exit_code"] == 1 and asked["exit_code"] != 1:
+            yield f"{command}: {state(told)} ({headline(told)}); triage: {state(asked)} ({headline(asked)})"
+
+
+def earlier_copies_alike(subject: Subject) -> Iterator[str]:
+    """With earlier copies `triage` is as grave as `explain`."""
+    asked, explained = subject.triage(before=True), subject.explain()
+    if (explained["exit_code"] == 1 and asked["exit_code"] != 1) or explained["exit_code"] > asked["exit_code"] == 0:
+        yield f"explain: {state(explained)} ({headline(explained)}); triage: {state(asked)} ({headline(asked)})"
+
+
+def what_to_save(subject: Subject) -> Iterator[str]:
+    """A plan of `salvage` is calm where nothing is lost alone, and names what `triage` says can be got back; that then is there."""
+    asked, explained = subject.triage(before=True), subject.explain()
+    plan = subject.run("salvage", "--plan", paths=(*subject.now, *subject.logs), before=subject.before)
+    if "answer" not in plan or "answer" not in asked:
+        return
+    if "to save. " in headline(plan) and plan["exit_code"] == 0 and explained["exit_code"]:
+        yield f"explain: {state(explained)} ({headline(explained)}); salvage: {headline(plan)}"
+    named = re.findall(r"kforensics (salvage --what .*?) -o ", " ".join(asked["answer"]["now"]))
+    for line in dict.fromkeys(named):
+        wanted = re.search(r"--what (\S+)", line)
+        if (
+            wanted
+            and wanted[1] == "all"
+            and not plan["records"]
+            and "--what all" not in " ".join(plan["answer"]["now"])
+        ):
+            yield f"triage: {line}; salvage: {headline(plan)} {plan['answer']['now']}"
+        saved = subject.of([*shlex.split(line), "--plan"])
+        if "answer" not in saved or not (saved["records"] or re.match(r"0 of (?:at least )?[1-9]", headline(saved))):
+            yield f"triage: {line}; salvage: {headline(saved)}"
+
+
 COUNTS = (
     r"(\d+) committed record",
     r"(\d+) records? that (?:was|were) committed",
@@ -446,6 +511,9 @@ RELATIONS: dict[str, Relation] = {
     "all commands have one verdict": one_verdict,
     "all commands count alike": one_number,
     "no loss is called none": calm_about_losses,
+    "groups and transactions are as triage has them": groups_beside_triage,
+    "triage with earlier copies is as grave as explain": earlier_copies_alike,
+    "what triage says to save is there": what_to_save,
     "no command is calm beside its replicas": calm_beside_replicas,
     "predict is as grave as diff": calmer_prediction,
     "diff knows what a start refuses": promised_to_the_refused,
@@ -579,6 +647,7 @@ def main() -> int:
     parser.add_argument("--taken", action="store_true", help="recordings of which evidence was taken away")
     parser.add_argument("--kind", default="*", metavar="GLOB", help="what is taken away")
     options = parser.parse_args()
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "1795244400")  # NOW: by the clock retention deletes recordings
     made = (
         [partial(taken, options.seed + at, options.only, options.kind) for at in range(options.runs)]
         if options.taken

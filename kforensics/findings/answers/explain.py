@@ -437,7 +437,7 @@ def _shown_by_disks(
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     # What an unclean election took is asked before what a restart may have taken.
     of_unclean = (
-        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _epochs_of(one, Risk.UNCLEAN)
+        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _unclean_epochs(one)
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
@@ -454,15 +454,9 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     return f"The inputs do not show {doubt.words} ({incident.partition})"
 
 
-def has_open_elections(incident: PartitionIncident) -> bool:
-    """Whether an election is on record that was unclean, or of a broker with another disk, and it is not known whether it lost anything."""
-    epochs = _epochs_of(incident, Risk.UNCLEAN, Risk.OTHER_DISK, Risk.OLDER_DISK)
-    return any(doubt.leader_epoch in epochs for doubt in incident.doubts)
-
-
-def _epochs_of(incident: PartitionIncident, *risks: Risk) -> frozenset[int]:
+def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:
     risky = () if incident.account is None else incident.account.risky
-    return frozenset(one.state.leader_epoch for one in risky if one.risk in risks)
+    return frozenset(one.state.leader_epoch for one in risky if one.risk is Risk.UNCLEAN)
 
 
 def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:

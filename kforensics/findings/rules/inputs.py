@@ -42,7 +42,7 @@ def identity_findings(inputs: Inputs, in_parts: Collection[int] = ()) -> Iterato
     for node_id, places in sorted(seen.items()):
         if len(places) > 1 and node_id not in in_parts:
             yield NODE_GIVEN_TWICE.states(
-                f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {', '.join(places)}",
+                f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {', '.join(sorted(places))}",
                 broker_id=node_id,
             )
 
