@@ -34,7 +34,9 @@ _BYTES_TOLD = 256
 """The first bytes of a file by which its encoding is told where it does not name it."""
 _LINE_END = 0x0A
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-_BLANKS = re.compile(rb"(\xc2\xa0|\xe2\x80\xaf|\xe2\x80\x87)|\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf")
+_BLANKS = re.compile(
+    rb"(\xc2\xa0|(?<![\x80-\xff])\xa0|\xe2\x80\xaf|\xe2\x80\x87)|\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
+)
 """What editors and pages write for a blank, and what they put into words unseen."""
 _QUOTED = re.compile(rb"(?m)^(?:> ?)+")
 _ESCAPED_BYTE = re.compile(rb"=([0-9A-F]{2})")
