@@ -42,6 +42,7 @@ class ConcernKind(StrEnum):
     OTHER_TOPIC = "other-topic"
     UNKNOWN_TOPIC = "unknown-topic"
     NO_REPLICA = "no-replica"
+    DISPLACED = "displaced"
     UNREAD = "unread"
     OUTDATED = "outdated"
     LOGGED_END = "logged-end"

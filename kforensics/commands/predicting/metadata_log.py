@@ -20,7 +20,7 @@ from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.replica.loader_reader import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
-from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
+from kforensics.formats.checkpoint.json_files import NO_ID, QuorumState, parse_quorum_state
 from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, CRC_COVERED_POSITION
 from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.log.loader_values import Need
@@ -395,7 +395,8 @@ def _quorum_refusal(
             return Refusal(problem, f"{path}: {name} is missing, or not what it has to be"), None
     if number and fields.get("currentVoters"):
         return Refusal("UnsupportedVersionException", f"{path}: version {number} has no currentVoters"), None
-    return None, parse_quorum_state(json.dumps({**fields, "data_version": number}).encode())
+    state = parse_quorum_state(json.dumps({**fields, "data_version": number}).encode())
+    return None, replace(state, leader_id=fields["leaderId"]) if fields["leaderId"] < NO_ID else state
 
 
 def _first_object(data: bytes) -> dict[str, Any]:
@@ -419,5 +420,10 @@ def _state_problem(fields: Mapping[str, object], name: str, kind: type) -> str:
         bits = 63 if name == "appliedOffset" else 31
         is_number = isinstance(value, int) and not isinstance(value, bool) and -(1 << bits) <= value < 1 << bits
         return "" if is_number else "NumberFormatException"
-    is_none = value is None and kind is list
-    return "" if is_none or isinstance(value, kind) else "RuntimeException"
+    if value is None and kind is list:
+        return "NullPointerException"
+    if not isinstance(value, kind):
+        return "RuntimeException"
+    voters = value if isinstance(value, list) else []
+    problems = (_state_problem(one if isinstance(one, dict) else {}, "voterId", int) for one in voters)
+    return next(filter(None, problems), "")

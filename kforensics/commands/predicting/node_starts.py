@@ -38,7 +38,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import LOST_DIRECTORY, RESERVED_DIRECTORY_IDS, configured_voters
+from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -53,6 +53,7 @@ from kforensics.protocol.loading.node import (
     Refusal,
     contradiction,
     fates,
+    is_displaced,
     misassigned,
     refuse_features,
     refuse_formats,
@@ -465,9 +466,9 @@ class NodeStarter:
                 yield f"it exits once it is elected: kraft.version is {own.kraft_version}, and the metadata log names no voters"
         if self._node.is_kraft and self._around.state is not None:
             yield from (
-                words
+                f"the metadata names {words} of {one.topic_partition}"
                 for one in self._around.state.partitions.values()
-                if (words := contradiction(one.replicas, one.isr, f"{one.topic_partition}", self._asked))
+                if (words := contradiction(one.replicas, one.isr, self._asked))
             )
         if self._node.is_kraft and (name := never_ready(self._known.in_file)):
             yield f"real brokers did not get ready with {name}, and ended at various points"
@@ -895,7 +896,7 @@ class NodeStarter:
                 for one, topic, place in kept
                 if one.partition is not None and place is not None
                 for replica, directory in zip(place.replicas, place.directories, strict=False)
-                if replica == node_id and directory not in {*here, *set(RESERVED_DIRECTORY_IDS) - {LOST_DIRECTORY}}
+                if replica == node_id and is_displaced(directory, here)
             )
         known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
         return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]

@@ -30,7 +30,13 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
 from kforensics.evidence.metadata.history import NEWEST_KRAFT_VERSION, MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.json_files import parse_quorum_state
-from kforensics.formats.checkpoint.properties import ESCAPE, UUID_PATTERN, MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.properties import (
+    ESCAPE,
+    TRIMMED,
+    UUID_PATTERN,
+    MetaProperties,
+    parse_meta_properties,
+)
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
 from kforensics.formats.checkpoint.properties import WHAT as META_PROPERTIES
 from kforensics.formats.log_lines.event import LogEventKind
@@ -214,7 +220,7 @@ def _is_taken(meta: MetaProperties) -> bool:
     values = {entry.key: entry.value for entry in meta.entries}
     lacks = meta.version > 0 and isinstance(meta.cluster_id, Absent)
     lacks = lacks or _own_id(meta) is Absent.UNREADABLE or (meta.version > 0 and isinstance(_own_id(meta), Absent))
-    lacks = lacks or parse_integer(values.get("version", "0").encode(errors="replace"), bits=32) is None
+    lacks = lacks or parse_integer(values.get("version", "0").strip(TRIMMED).encode(errors="replace"), bits=32) is None
     is_id = isinstance(meta.directory_id, Absent) or UUID_PATTERN.fullmatch(meta.directory_id) is not None
     return is_id and not lacks and all(one.expected != ESCAPE for one in meta.damage)
 

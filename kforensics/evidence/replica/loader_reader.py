@@ -160,7 +160,7 @@ def _checkpoint(
 
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
+_BLANK, _COLON = re.compile(r"[ \t\n\x0b\f\r]+"), re.compile(r":[ \t\n\x0b\f\r]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _PAIR, _TRIPLE = 2, 3
 _ENTRIES_OF_A_PAGE = 1_024
@@ -232,13 +232,13 @@ def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
         return _malformed("Input length = 1")
     if not lines:
         return LoadFailure("NullPointerException", "the file is empty")
-    fields = _fields(lines[0])
+    fields = _fields(lines[0], _COLON)
     version = _integer(fields[1], 32) if len(fields) == _PAIR else None
     if version is None or version < 0:
         return _malformed(f"Malformed line or unrecognized version: {lines[0]}")
     if len(lines) == 1:
         return LoadFailure("NullPointerException", "the topic id is missing")
-    fields = _fields(lines[1])
+    fields = _fields(lines[1], _COLON)
     if len(fields) != _PAIR:
         return _malformed(f"Malformed line: {lines[1]}")
     if _TOPIC_ID.fullmatch(fields[1]) is None:
@@ -263,9 +263,9 @@ def _lines(data: bytes) -> list[str] | None:
     return lines[:-1] if not lines[-1] else lines
 
 
-def _fields(line: str) -> list[str]:
+def _fields(line: str, between: re.Pattern[str] = _BLANK) -> list[str]:
     """Fields as `Pattern.split` gives them: trailing empty ones are dropped."""
-    fields = _BLANK.split(line)
+    fields = between.split(line)
     while len(fields) > 1 and not fields[-1]:
         fields.pop()
     return fields

@@ -100,6 +100,34 @@ WORDS[ConcernKind.UNNAMED] = ConcernWords(
 
 
 @NOT_SHOWN
+def _displaced(compared: Compared) -> Iterator[Concern]:
+    held = [one.view for one in compared.live if one.view.replica.broker_id in compared.report.displaced]
+    if held:
+        yield compared.concern(State.UNKNOWN, ConcernKind.DISPLACED, held)
+
+
+def _displaced_words(found: Concerns, items: Items) -> str:
+    agree = f"; the replicas of {counted(found.agreeing(), 'other partition')} agree" if found.agreeing() else ""
+    return f"whether {partitions_of(items)} {form(len(items), 'gets', 'get')} a leader is not known{agree}."
+
+
+def _displaced_unknown(found: Concerns) -> Iterator[str]:
+    items = found.of(ConcernKind.DISPLACED, State.UNKNOWN)
+    if items:
+        yield (
+            f"Whether a leader is elected for {names_of(items)} once {joined_by_and(owners_of(items))} has registered: "
+            "the metadata places that replica in a log directory that is not here."
+        )
+
+
+WORDS[ConcernKind.DISPLACED] = ConcernWords(
+    short="the metadata places a replica in a log directory that is not here",
+    headline=_displaced_words,
+    unknown=_displaced_unknown,
+)
+
+
+@NOT_SHOWN
 def _assignment(compared: Compared) -> Iterator[Concern]:
     report, given = compared.report, compared.given
     if not given:

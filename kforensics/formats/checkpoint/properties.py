@@ -34,6 +34,11 @@ RESERVED_DIRECTORY_IDS = {
     "AAAAAAAAAAAAAAAAAAAAAQ": "UNASSIGNED",
     LOST_DIRECTORY: "LOST",
 }
+"""What the metadata say of a replica that is in no directory."""
+REFUSED_DIRECTORY_IDS = {
+    **{uuid_text(bytes([*[0] * 15, number])): "one below 100" for number in range(100)},
+    **RESERVED_DIRECTORY_IDS,
+}
 """The ids that `DirectoryId` reserves, which no directory may have."""
 
 UUID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -43,6 +48,8 @@ ESCAPE = "four hexadecimal digits behind \\u"
 """What damage expects of an escape that `java.util.Properties` refuses, and the whole file with it."""
 _MALFORMED_ESCAPE = re.compile(rb"(?:[^\\]|\\[^u])*+\\u(?![0-9A-Fa-f]{4})", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+TRIMMED = "".join(map(chr, range(33)))
+"""What `String.trim` takes off, as `MetaPropertiesVersion` does of the version alone."""
 _KEYS = {"version", "broker.id", "node.id", "cluster.id", "directory.id"}
 
 
@@ -86,7 +93,8 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     damage = DamageList()
     for line in malformed:
         damage.add_line(line, ESCAPE)
-    version = _integer(values.get("version"), damage)
+    named = values.get("version")
+    version = _integer(named and named._replace(value=named.value.strip(TRIMMED)), damage)
     node_key = "broker.id" if "broker.id" in values and not (version == 1 and "node.id" in values) else "node.id"
     if isinstance(version, int) and version < 0:
         _add(damage, values["version"], "version 0 or 1", kind=DamageKind.VERSION)
@@ -101,12 +109,11 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     if isinstance(directory_id, str) and not isinstance(directory_id, Absent):
         if not UUID_PATTERN.fullmatch(directory_id):
             _add(damage, values["directory.id"], "22 characters of URL-safe base64")
-        elif directory_id in RESERVED_DIRECTORY_IDS:
-            _add(
-                damage,
-                values["directory.id"],
-                f"an id of its own, not the reserved {RESERVED_DIRECTORY_IDS[directory_id]}",
-            )
+        if UUID_PATTERN.fullmatch(unpadded := directory_id.removesuffix("==")):
+            directory_id = uuid_text(uuid_bytes(unpadded))  # as `Uuid.fromString` reads it
+        if directory_id in REFUSED_DIRECTORY_IDS:
+            reserved = f"an id of its own, not the reserved {REFUSED_DIRECTORY_IDS[directory_id]}"
+            _add(damage, values["directory.id"], reserved)
     return MetaProperties(
         version=version if not isinstance(version, Absent) else 0,
         node_id=node_id,

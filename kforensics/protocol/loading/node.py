@@ -4,13 +4,13 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 (3.7.1) and `BrokerMetadataPublisher.findStrayPartitions` (3.0 to 3.7.0); `KafkaConfig.configDef` of 0.10.2, 1.1, 2.8, 3.2 to 3.5, 3.9 and 4.1, `ConfigDef.parseType`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.checkpoint.json_files import QuorumState
-from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
+from kforensics.formats.checkpoint.properties import LOST_DIRECTORY, REFUSED_DIRECTORY_IDS, RESERVED_DIRECTORY_IDS
 from kforensics.protocol.loading.disk import LARGEST_INT32
 from kforensics.protocol.versions import (
     METADATA_VERSION_LEVELS,
@@ -49,6 +49,7 @@ TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
 """What applying a metadata.version throws that the release does not know (4.0)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
+_FIRST_WITH_PREVOTE = KafkaVersion(4, 0)
 """The first release that reads `quorum-state` of data version 1, and holds it no longer against the configured voters (KIP-853)."""
 FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 """The first release whose voters may be in the metadata log (KIP-853)."""
@@ -261,7 +262,7 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
     for one in known:
         if isinstance(one.directory_id, Absent):
             continue
-        if one.directory_id in RESERVED_DIRECTORY_IDS:
+        if one.directory_id in REFUSED_DIRECTORY_IDS:
             return Refusal("RuntimeException", f"Invalid reserved directory ID {one.directory_id} in {_place(one)}")
         if one.directory_id in seen:
             words = f"Duplicate directory ID {one.directory_id} found. It was the ID of {seen[one.directory_id]}, but also of {one.path}"
@@ -279,29 +280,39 @@ def refuse_quorum_state(
     is_controller: bool,
     last_epoch: int,
 ) -> Refusal | None:
-    """Judge what a node knows of its quorum by the voters that it is configured with (`QuorumState.initialize`, 2.8 to 3.7).
+    """Judge what a node knows of its quorum by the voters that it is configured with (`QuorumState.initialize`, 2.8).
 
     Args:
         last_epoch: of its metadata log; a `quorum-state` of an earlier one counts for nothing.
     """
-    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(is_voter_id, configured)):
+    voters, stored = {int(one) for one in configured if is_voter_id(one)}, state.current_voters
+    leader, epoch = state.leader_id, state.leader_epoch
+    is_later = isinstance(epoch, int) and epoch >= last_epoch
+    is_alone = is_later and len(configured) == 1 and voters == {node_id}
+    if version >= FIRST_OF_QUORUM_STATE_1:
+        if is_later and isinstance(leader, int) and leader < 0:
+            return Refusal(
+                "IllegalArgumentException", f"Illegal leader Id {leader}: must be non-negative (quorum-state)"
+            )
+    elif not configured or not all(map(is_voter_id, configured)):
         return None
-    voters, stored = set(map(int, configured)), state.current_voters
-    if not isinstance(stored, Absent) and stored and set(stored) != voters:
+    elif not isinstance(stored, Absent) and stored and set(stored) != voters:
         words = f"Configured voter set: [{', '.join(configured)}] is different from the voter set read from the state file: [{', '.join(map(str, stored))}]"
         return Refusal(
             "IllegalStateException",
             f"{words}. Check if the quorum configuration is up to date, or wipe out the local state file if necessary",
         )
-    if isinstance(state.voted_id, int) and isinstance(node_id, int) and node_id not in voters:
+    elif isinstance(state.voted_id, int) and isinstance(node_id, int) and node_id not in voters:
         words = f"Initialized quorum state with a voted candidate ({state.voted_id}), which indicates this node was previously a voter"
         return Refusal("IllegalStateException", f"{words}, but the local id {node_id} is not a voter")
-    leader, epoch = state.leader_id, state.leader_epoch
-    if state.voted_id == node_id and voters == {node_id} and isinstance(epoch, int) and epoch >= last_epoch:
+    if is_alone and epoch == LARGEST_INT32:
+        words = "Received invalid partition leader epoch entry: quorum-state has the greatest epoch, and the only voter elects itself in the next"
+        return Refusal("IllegalArgumentException", words)
+    if is_alone and state.voted_id == node_id and version < _FIRST_WITH_PREVOTE:
         words = "Cannot transition to Candidate since this node is already a Leader"
         return Refusal("IllegalStateException", f"{words}: quorum-state has a vote of the only voter for itself")
-    is_followed = isinstance(leader, int) and isinstance(epoch, int) and epoch >= last_epoch
-    if is_controller or not is_followed or leader in voters:
+    is_followed = isinstance(leader, int) and is_later
+    if version >= FIRST_OF_QUORUM_STATE_1 or is_controller or not is_followed or leader in voters:
         return None
     words = f"key not found: {leader}: quorum-state names it as the leader, and the settings not as a voter"
     return Refusal("NoSuchElementException", words)
@@ -482,15 +493,18 @@ def refuse_formats(formats: Mapping[tuple[str, int], tuple[str, int]], version: 
     return None
 
 
-def contradiction(replicas: Sequence[int], isr: Sequence[int], partition: str, version: KafkaVersion) -> str:
-    """Return in words that the metadata of a partition contradict themselves, so that it is open what a controller makes of them: one of 3.7 to 4.4 lets no broker in or elects no leader (`PartitionChangeBuilder`); empty where they don't."""
+def contradiction(replicas: Sequence[int], isr: Collection[int], version: KafkaVersion | None = None) -> str:
+    """Return what of the replicas that the metadata names of a partition contradicts itself, so that it is open what a controller makes of them: one of 3.7 to 4.4 lets no broker in or elects no leader (`PartitionChangeBuilder`); empty where nothing does."""
     if len(set(replicas)) < len(replicas):
-        return f"the metadata names a broker twice among the replicas of {partition}"
-    if version < FIRST_WITHOUT_ZOOKEEPER or (replicas and set(isr) <= set(replicas)):
+        return "a broker twice among the replicas"
+    if (version and version < FIRST_WITHOUT_ZOOKEEPER) or (replicas and set(isr) <= set(replicas)):
         return ""
-    return (
-        f"the metadata names {'an in-sync replica that is none of the' if replicas else 'no'} replicas of {partition}"
-    )
+    return "an in-sync replica that is none of the replicas" if replicas else "no replicas"
+
+
+def is_displaced(directory: str, here: Collection[object]) -> bool:
+    """Return whether the metadata place a replica that lies in one of its broker's log directories in another, which is not here: it is open whether it leads once its broker has corrected that (KIP-858)."""
+    return directory == LOST_DIRECTORY or directory not in {*here, *RESERVED_DIRECTORY_IDS}
 
 
 def refuse_kraft_version(level: int, version: KafkaVersion, *, is_controller: bool, has_voters: bool) -> Refusal | None:

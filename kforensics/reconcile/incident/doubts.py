@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.protocol.loading.node import contradiction
 from kforensics.reconcile.history.topic_incarnations import MadeAnew
 from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
@@ -167,6 +168,7 @@ def doubts_of(
                     *_of_unread(unread),
                     *(() if now_unread and leader is None else _of_leader(account, leader, is_known=is_leader_known)),
                     *_of_account(account, moments.since_ms),
+                    *_of_contradiction(account),
                     *_of_replicas(account, copies, moments, {*with_earlier_topic, *now_unread}),
                     *_of_made_anew(account, copies, made_anew),
                     *(one.doubt for one in elections if not one.witnesses),
@@ -197,6 +199,19 @@ def _shortened(copies: "Sequence[LogCopy]") -> Iterator[CopyKey]:
         is_torn = last is not None and last.valid_length < last.length
         if is_torn or any(offset > end for offset in named):
             yield copy.rank, node
+
+
+def _of_contradiction(account: LeadershipAccount) -> Iterator[Doubt]:
+    newest = account.states[-1] if account.states else None
+    if newest is None or isinstance(newest.recorded_at, Absent) or isinstance(newest.replicas, Absent):
+        return
+    isr = () if isinstance(newest.isr, Absent) else newest.isr
+    if words := contradiction(newest.replicas, isr):
+        yield Doubt(
+            DoubtKind.ACCOUNT,
+            f"which replicas count: the metadata names {words}",
+            "the metadata log of another controller",
+        )
 
 
 def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known: bool) -> Iterator[Doubt]:

@@ -30,7 +30,7 @@ from kforensics.reconcile.replicas.leader import (
     is_current,
     next_epoch,
 )
-from kforensics.reconcile.replicas.placement import becoming_strays, directories_of, possibly_emptied
+from kforensics.reconcile.replicas.placement import becoming_strays, directories_of, displaced_on, possibly_emptied
 from kforensics.reconcile.replicas.report import (
     WORST,
     EmptiedReplica,
@@ -274,6 +274,7 @@ class PartitionJudge:
             odd_ones=odd_ones,
             emptied=emptied,
             strays=strays,
+            displaced=() if self.current is None else displaced_on(live, self.current, self.given),
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_unknown_topic=self._is_unknown_topic(),

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.protocol.loading.node import is_displaced
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.replicas.report import EmptiedReplica, PartitionReport, Verdict, beside, where_is
@@ -180,6 +181,21 @@ def becoming_strays(views: Iterable[LoadedLog], state: Leadership, given: Given)
             is_sole=isinstance(state.isr, frozenset) and state.isr == {broker},
             place=(replica.input, replica.path),
         )
+
+
+def displaced_on(views: Iterable[LoadedLog], state: Leadership, given: Given) -> tuple[int, ...]:
+    """Return the brokers whose directory of a partition is in another log directory than the metadata says, which is not here."""
+    places = dict(state.directories)
+    brokers = (view.replica.broker_id for view in views)
+    return tuple(
+        broker
+        for broker in brokers
+        if isinstance(broker, int)
+        and broker in places
+        and (one := given.get(broker)) is not None
+        and one.directory_ids
+        and is_displaced(places[broker], one.directory_ids)
+    )
 
 
 def possibly_emptied(

@@ -339,6 +339,8 @@ class PartitionReport:
     """Assigned brokers that are given and hold no directory of the partition."""
     strays: tuple[EmptiedReplica, ...] = ()
     """Replicas that the next start of their broker takes for strays."""
+    displaced: tuple[int, ...] = ()
+    """Brokers that hold it in another log directory than the metadata says, which is not here."""
     is_deleted: bool = False
     """The metadata records that the topic was deleted, so that no directory here is a replica any more."""
     is_replaced: bool = False

@@ -87,6 +87,13 @@ def test_round_trip(version, node_id):
     assert parsed.damage == ()
 
 
+def test_blanks_around_the_version_and_padding_of_a_directory_id_are_read_as_kafka_does():
+    parsed = parse_meta_properties(
+        f"node.id=1\ncluster.id={CLUSTER}\nversion=1 \ndirectory.id=jkNqQGRwTxqJZqXzxqgAgA==\n".encode()
+    )
+    assert (parsed.version, parsed.directory_id) == (1, "jkNqQGRwTxqJZqXzxqgAgA")
+
+
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
@@ -94,6 +101,7 @@ def test_round_trip(version, node_id):
         (b"node.id=-1", DamageKind.TEXT),
         (b"directory.id=short", DamageKind.TEXT),
         (b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ", DamageKind.TEXT),
+        (b"directory.id=AAAAAAAAAAAAAAAAAAAAYw", DamageKind.TEXT),
         (b"version=-7", DamageKind.VERSION),
     ],
 )

@@ -35,6 +35,7 @@ from tests.oracle.loading.node_edits import further_edits, node_edits, write_tex
 from tests.oracle.loading.odd_edits import odd_edits
 from tests.oracle.loading.rare_edits import rare_edits
 from tests.oracle.loading.setting_edits import setting_edits
+from tests.oracle.loading.small_edits import small_edits
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
@@ -318,6 +319,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
         found |= {f"node: {name}": edit for name, edit in node_edits().items()}
         found |= {f"setting: {name}": edit for name, edit in setting_edits().items()}
         found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
+        found |= {f"small: {name}": edit for name, edit in small_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     found |= {f"joint: {name}": edit for name, edit in joint_edits(is_kraft=is_kraft).items()}
     found |= {f"rare: {name}": edit for name, edit in rare_edits(is_kraft=is_kraft).items()}

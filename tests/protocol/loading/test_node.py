@@ -594,10 +594,17 @@ def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_7(stored,
         (KafkaVersion(3, 9), {"leader_id": 9}, False, ""),
         (KafkaVersion(3, 7, 1), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, "IllegalStateException"),
         (KafkaVersion(3, 7, 1), {"voted_id": 2, "leader_epoch": 4, "node_id": 2}, True, ""),
-        (KafkaVersion(3, 9), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, ""),
+        (KafkaVersion(3, 9), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, "IllegalStateException"),
+        (KafkaVersion(4, 0), {"voted_id": 2, "leader_epoch": 30, "node_id": 2}, True, ""),
+        (KafkaVersion(4, 4), {"leader_epoch": 2**31 - 1, "node_id": 2}, True, "IllegalArgumentException"),
+        (KafkaVersion(4, 4), {"leader_epoch": 2**31 - 1, "node_id": 1}, True, ""),
+        (KafkaVersion(3, 9), {"leader_id": -5}, True, "IllegalArgumentException"),
+        (KafkaVersion(3, 9), {"leader_id": -5, "leader_epoch": 4}, True, ""),
     ],
 )
-def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(version, known, is_controller, exception):
+def test_a_vote_a_leader_or_an_epoch_that_a_node_can_t_go_on_from_ends_its_start(
+    version, known, is_controller, exception
+):
     refusal = _refused_by_state(version, "2@a:9093", is_controller=is_controller, **known)
 
     assert (refusal.exception if refusal else "") == exception
@@ -652,8 +659,8 @@ def _refused_by_state(version, configured, *, is_controller=False, node_id=1, **
 
 def test_an_in_sync_replica_that_is_none_matters_since_4_0():
     for version, is_told in (((3, 9), False), ((4, 0), True)):
-        assert bool(contradiction((1, 2), (1, 9), "t-0", KafkaVersion(*version))) is is_told
-        assert not contradiction((1, 2), (1,), "t-0", KafkaVersion(*version))
+        assert bool(contradiction((1, 2), (1, 9), KafkaVersion(*version))) is is_told
+        assert not contradiction((1, 2), (1,), KafkaVersion(*version))
 
 
 def test_a_record_of_a_newer_release_is_refused_unless_it_only_has_more_tagged_fields():
