@@ -224,9 +224,7 @@ def _read_levels(file: EvidenceFile) -> tuple[list[int], str, str]:
     """Return the levels of metadata.version in a snapshot, why its first record that nobody knows is not understood, and how it is not as a controller writes it, in words."""
     levels: list[int] = []
     strange, at, header, footers = "", 0, -1, []
-    for at, record in enumerate(iter_records(file)):
-        if isinstance(record, Damage):
-            continue
+    for at, record in enumerate(one for one in iter_records(file) if not isinstance(one, Damage)):
         if record.is_control:
             kind = parse_control_record(record.key, record.value).type
             header = at if kind is ControlType.SNAPSHOT_HEADER and header < 0 else header
