@@ -268,6 +268,7 @@ _NOT_HERE = frozenset(
     {
         ConcernKind.ALONE,
         ConcernKind.ASSIGNMENT,
+        ConcernKind.DISPLACED,
         ConcernKind.LEADER,
         ConcernKind.MISSING,
         ConcernKind.NO_REPLICA,

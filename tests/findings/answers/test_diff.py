@@ -391,6 +391,22 @@ def test_a_broker_that_runs_without_the_disk_that_holds_a_partition_is_not_just_
     )
 
 
+def test_a_replica_that_the_metadata_places_in_a_directory_that_is_not_here_may_get_no_leader():
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"a"}), is_empty=False)
+    for place, state in (
+        ("a", State.AGREE),
+        ("A" * 21 + "Q", State.AGREE),
+        ("A" * 21 + "g", State.UNKNOWN),
+        ("b", State.UNKNOWN),
+    ):
+        facts = led(1, {1}, replicas=(1,))
+        facts = replace(facts, states=(replace(facts.states[0], directories=((1, place),)),))
+        said = answer(judged(log(1, 24), facts=facts, given={1: given}))
+
+        assert said.state is state
+        assert any("in a log directory that is not here" in line for line in said.unknown) is (state is State.UNKNOWN)
+
+
 def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk():
     given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, empty_beside=("b",))
     elsewhere = judged(log(2, 12), given={1: given})

@@ -183,3 +183,19 @@ def test_a_directory_without_meta_properties_may_be_that_of_a_broker_whose_other
     words = [one.words for one in found.open]
     assert "whether the directory without meta.properties is that of broker 2, a replica" in words
     assert not any("hold none" in one for one in words)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "named"),
+    [
+        ((1, 1), {1}, "a broker twice among the replicas"),
+        ((), (), "no replicas"),
+        ((1,), {1, 9}, "an in-sync replica that is none of the replicas"),
+        ((1, 2), {1}, ""),
+    ],
+)
+def test_metadata_of_a_partition_that_contradict_themselves_leave_open_which_replicas_count(replicas, isr, named):
+    state = replace(leadership(1, 0, isr, 10), replicas=replicas)
+    words = [one.words for one in in_doubt(states=(state, state)) if one.kind is DoubtKind.ACCOUNT]
+
+    assert words == ([f"which replicas count: the metadata names {named}"] if named else [])
