@@ -184,7 +184,10 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             below=inputs.below_named(problems),
             quorum=gathered.quorum,
             named_at=_named_at(incidents, gathered, inputs),
-            beside=_beside(findings, incidents),
+            beside=(
+                *_beside(findings, incidents),
+                *(f"S{one.meaning[1:]}" for one in done if one.kind == "setting-changed"),
+            ),
             failures=failure_words(failures),
             mending=failure_steps(failures),
         ),

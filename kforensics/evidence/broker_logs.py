@@ -303,6 +303,12 @@ def _sample(head: bytes) -> str:
     return next((line.strip()[:160] for line in text.splitlines() if line.strip()), "")
 
 
+_OF_ZOOKEEPER = re.compile(
+    r"\bzookeeper\.server\.|\b(?:QuorumPeer\w*|QuorumCnxManager|FastLeaderElection|ZooKeeperServer\w*|NIOServerCnxn\w*|FileTxn\w*|PrepRequestProcessor)\b"
+)
+"""Classes of a ZooKeeper server, of which a broker's client logs none."""
+
+
 def silence_of(file: LogFile) -> Problem | None:
     """Return that no line of a file is known, or none has a time that is, with one of them."""
     if file.events and file.first_time_ms is Absent.NOT_WRITTEN:
@@ -312,6 +318,9 @@ def silence_of(file: LogFile) -> Problem | None:
         return Problem(input=file.input, path=file.path, message=words, is_foreign=True, is_silent=True)
     if file.counts or file.not_searched or not file.sample:
         return None
+    if _OF_ZOOKEEPER.search(file.sample):
+        words = "it is the log of a ZooKeeper server, which does not say what became of records"
+        return Problem(input=file.input, path=file.path, message=words, is_foreign=True)
     # Of one that is in no known layout lines are not counted.
     lines = counted(file.census.lines, "line") if file.census.lines else "lines"
     words = f"none of its {lines} is known. One of them: {file.sample}"

@@ -951,7 +951,7 @@ def test_retention_by_settings_that_are_known_is_in_the_headline_and_by_defaults
     assert whole
     assert all(one["known"] and one["rule"] == "time" for one in whole)
     assert document["answer"]["state"] == "loses"
-    assert "retention then deletes all of" in document["answer"]["headline"]
+    assert "retention then deletes all that" in document["answer"]["headline"]
 
     document, _ = predict(capsys, node, *late, "--set", "retention.ms=-1")
     assert not any(log["retention"] for log in document["logs"])

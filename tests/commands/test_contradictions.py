@@ -80,7 +80,7 @@ def test_replicas_that_agree_with_a_leader_of_another_disk_may_have_lost_all(inc
     code, answer = say(name, incident("disk-replaced-4.x") / FINAL)
 
     assert (code, answer["state"]) == (3, "unknown")
-    assert "whether anything was lost when broker 1 led again with another disk" in answer["headline"]
+    assert "whether anything was lost when broker 1 came back with another disk" in answer["headline"]
     assert not answer["headline"].startswith("All replicas agree")
 
 

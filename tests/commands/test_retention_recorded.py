@@ -1,6 +1,7 @@
 """What real brokers deleted by time, by size, on request and by a time index of zeros, expired, and lost with its disk: told as it was."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -115,12 +116,53 @@ def test_only_what_went_before_its_time_is_lost(coordinators):
     ]
     assert "16 records of zeroed-0" in result.answer.headline
     by_setting = [one for one in result.answer.tell if "was set to" in one]
-    assert ["timed-0" in one for one in by_setting] == [True]
+    assert [("retention.bytes", "sized-0"), ("retention.ms", "timed-0")] == [
+        tuple(word for word in ("retention.bytes", "retention.ms", "sized-0", "timed-0") if word in one)
+        for one in by_setting
+    ]
     said = " ".join(result.body.conclusion)
     assert "Offsets 0 to 7 of sized-0 were deleted" in said
     assert "by retention by size (retention.bytes 1,200)" in said
     assert "by retention by time (retention.ms 1 second)" in said
     assert result.exit_code == 1
+
+
+def test_a_line_that_names_a_timestamp_in_seconds_tells_of_a_loss_of_which_no_copy_is_left(coordinators, tmp_path):
+    _, deleted, _, logs = moments(coordinators(RECORDING))
+    lines = (logs / "broker-1" / "server.log").read_text().splitlines()
+    (at,) = [number for number, one in enumerate(lines) if "zeroed-0" in one and "due to log retention time" in one][:1]
+    lines[at] = re.sub(r"largestRecordTimestamp=-?\d+", "largestRecordTimestamp=1795729848", lines[at])
+    (tmp_path / "server.log").write_text("\n".join(lines))
+    result = explain(Ask(paths=(deleted, tmp_path), topics=frozenset({"zeroed"}), jobs=1))
+    (loss,) = [one for incident in result.body.incidents for one in incident.losses]
+
+    assert (0, "possible", "likely", ()) == (loss.offsets.first, loss.was_committed, loss.confidence, loss.held_by)
+    assert "in seconds, it is 2026-11-26" in loss.reason
+    assert "of zeroed-0 that were possibly committed are lost: retention" in result.answer.headline
+
+
+def test_a_changed_policy_is_named_with_what_its_cleaner_took(compaction):
+    result = explain(Ask(paths=(compaction("policy-changed-4.1"),), jobs=1))
+
+    assert {"nokey-0": "60 of the offsets", "orders-0": "110 of the offsets"} == {
+        str(one.topic_partition): one.meaning.split(" UTC, ")[1].removesuffix(one.meaning.partition(" offsets")[2])
+        for one in result.body.operations
+    }
+    assert " Since cleanup.policy was set to compact at 2026-11-28 06:36:45 UTC, 60 of the" in result.answer.headline
+
+
+def test_a_last_leader_that_came_back_with_another_disk_leaves_open_what_it_held(coordinators):
+    """No leader was elected since, and its log is empty."""
+    paths = (coordinators("exchanged-3.9"),)
+    words = "whether anything was lost when broker 1 came back with another disk in leader epoch 0"
+
+    for result in (
+        groups(Ask(paths=paths, jobs=1)),
+        explain(Ask(paths=paths, topics=frozenset({"__consumer_offsets"}), jobs=1)),
+        diff(Ask(paths=paths, topics=frozenset({"__consumer_offsets"}), jobs=1)),
+    ):
+        assert (result.exit_code, result.answer.state.value) == (3, "unknown")
+        assert words in " ".join((result.answer.headline, *result.answer.unknown))
 
 
 @pytest.mark.parametrize("has_earlier", [True, False])

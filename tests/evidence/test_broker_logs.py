@@ -135,6 +135,18 @@ def test_a_log_without_a_node_says_so(tmp_path):
     assert file.node_id is Absent.UNKNOWN
 
 
+def test_the_log_of_a_zookeeper_server_is_named_as_what_it_is_at_no_cost(tmp_path):
+    words = "Reading configuration from: zoo.cfg (org.apache.zookeeper.server.quorum.QuorumPeerConfig)"
+    (tmp_path / "server.log").write_text(f"[2024-05-01 12:00:00,123] INFO {words}\n")
+    file = read_log(tmp_path, "server.log")
+    assert file is not None
+    problem = broker_logs.silence_of(file)
+
+    assert problem is not None
+    assert (problem.is_foreign, problem.is_silent) == (True, False)
+    assert "the log of a ZooKeeper server" in problem.message
+
+
 def test_ranges_of_a_file_give_what_the_whole_file_gives(incident, monkeypatch):
     root = incident("epoch-truncate-3.9") / "logs" / "broker-1"
     whole = read_log(root, "server.log")

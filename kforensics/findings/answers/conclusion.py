@@ -30,14 +30,11 @@ from kforensics.reconcile.history.log_starts import Remover
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.incident.operations import Operation, setting_changes
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import MOST_WORDS, Count, counted, form, in_short_sentences, joined_by_and, listed
-
-CREATION_MS = 1_000
-"""The records of a new topic and of its settings are written within this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -468,21 +465,10 @@ def _deleted_and_held(
     incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry], operations: Sequence[Operation]
 ) -> list[tuple[str, str]]:
     """Return the topic of records that a change of retention or a client deleted and that directories still hold, and that they do."""
-    created = {
-        entry.topic_partition.topic: entry.time_ms
-        for entry in timeline
-        if entry.kind == "topic-created" and not isinstance(entry.topic_partition, Absent)
-    }
     changed: dict[str, TimelineEntry] = {}
-    for entry in timeline:
-        is_retention = entry.kind == "config-change" and str(entry.detail.get("name")).startswith("retention.")
-        if not is_retention or isinstance(entry.topic_partition, Absent) or not isinstance(entry.time_ms, int):
-            continue
-        topic = entry.topic_partition.topic
-        since = created.get(topic, Absent.UNKNOWN)
-        # What a topic is created with is no change.
-        if not isinstance(since, int) or entry.time_ms > since + CREATION_MS:
-            changed.setdefault(topic, entry)
+    for entry in setting_changes(timeline):
+        if str(entry.detail.get("name")).startswith("retention.") and not isinstance(entry.topic_partition, Absent):
+            changed.setdefault(entry.topic_partition.topic, entry)
     requested = {one.topic_partition for one in operations if one.kind == "delete-records"}
     found: list[tuple[str, str]] = []
     for incident in incidents:

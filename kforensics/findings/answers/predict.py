@@ -172,7 +172,7 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]
     if known:
-        yield f"; retention then deletes all of {len(known):,}"
+        yield f"; retention then deletes all that {counted(len(known), 'log')} {form(len(known), 'holds', 'hold')}"
     ended = found.ended_early
     if ended:
         yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"

@@ -53,7 +53,7 @@ CAUSES = {
         truncated_by="unlogged",
     ),
     CauseName.DISK_REPLACED: CauseWords(
-        "a broker that led again with another or an emptied disk",
+        "a broker that came back with another or an emptied disk",
         "{who} became {leader} of {of} again{when}, with another disk than before, or an emptied one",
         later="Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied.",
         is_by_election=True,

@@ -47,6 +47,8 @@ class LogStartMove(NamedTuple):
     """The largest timestamp of the last segment as its broker took it, where its line says it."""
     slack_ms: int = 0
     """How much earlier it may have been: no input shows the zone of the line."""
+    first_offset: int | Absent = Absent.UNKNOWN
+    """The base offset of the first segment that went, where a line says it."""
 
     def is_early(self, newest_ms: int) -> bool:
         """Whether it deleted a segment by time before its newest record, by the largest timestamp that a copy shows, was old enough."""
@@ -134,13 +136,18 @@ def _by_rule(move: LogStartMove, rule: LoggedEvent) -> LogStartMove:
         limit=rule.event.number("limit"),
         citations=(rule.citation, *move.citations),
         largest_ms=rule.event.number("largest_timestamp_ms"),
+        first_offset=_first_offset(rule),
     )
+
+
+def _first_offset(rule: LoggedEvent) -> int | Absent:
+    bases = rule.event.brokers("base_offsets")
+    return min(bases) if isinstance(bases, tuple) and bases else rule.event.number("base_offset")
 
 
 def _is_of(rule: LoggedEvent, move: LoggedEvent) -> bool:
     """Whether a line about segments is of the deletion that moved a log start; a follower that moves with its leader deletes by its own rules, too."""
-    bases = rule.event.brokers("base_offsets")
-    first = min(bases) if isinstance(bases, tuple) and bases else rule.event.number("base_offset")
+    first = _first_offset(rule)
     start, reason = move.event.number("log_start_offset"), move.event.fields.get("reason")
     is_below = not isinstance(first, int) or (isinstance(start, int) and first < start)
     return is_below and reason in {None, "segment deletion"} and is_soon(rule, move)

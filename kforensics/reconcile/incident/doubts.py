@@ -328,7 +328,7 @@ def _of_made_anew(
 RISK_WORDS = {
     Risk.UNCLEAN: "became leader in an unclean election",
     Risk.UNCLEAN_RESTART: "led again after an unclean shutdown",
-    Risk.OTHER_DISK: "led again with another disk",
+    Risk.OTHER_DISK: "came back with another disk",
     Risk.OLDER_DISK: "led again with an earlier state of its disk",
     Risk.RESTART: "led again after a restart, the only one in sync",
     Risk.HIGH_WATERMARK: "took over by the protocol that truncates to the high watermark",

@@ -200,10 +200,12 @@ def _cause_of(
         return CauseName.DAMAGE, "likely", (damaged[0].citation,)
     if isinstance(loss.leader_epoch, int):
         after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
-        if after and causes.risk_of(after[0]) is Risk.OLDER_DISK:
-            return CauseName.DISK_RESTORED, "likely", (after[0].citation,)
-        if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
-            return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
+        # A leader that came back in its own epoch was not elected after it.
+        own_epoch = [state for state in causes.leaderships if state.leader_epoch == loss.leader_epoch]
+        for state in (*own_epoch, *after[:1]):
+            risk = causes.risk_of(state)
+            if risk is not None and risk in _OF_DISKS:
+                return _OF_DISKS[risk], "likely", (state.citation,)
         # The leader of now goes on from the end of a log in this leader epoch: one elected before need not have lacked the run.
         own = next((one.leader_epoch for one in leader.view.epochs if one.leader_epoch > loss.leader_epoch), -1)
         unclean = [state for state in after if state.unclean and (state is after[0] or state.leader_epoch <= own)]
@@ -212,6 +214,9 @@ def _cause_of(
         if after and loss.was_committed == "no":
             return CauseName.UNCOMMITTED_TAIL, "likely", (after[0].citation,)
     return CauseName.UNKNOWN, "possible", ()
+
+
+_OF_DISKS = {Risk.OLDER_DISK: CauseName.DISK_RESTORED, Risk.OTHER_DISK: CauseName.DISK_REPLACED}
 
 
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
@@ -375,6 +380,15 @@ def early_losses(known: LogsOverTime) -> Iterator[Loss]:
                     run = []
             if run:
                 yield _early_loss(known, move, copy, run)
+        largest, begin, end = move.largest_ms, move.first_offset, min(move.offset, start)
+        if not isinstance(largest, int) or not isinstance(begin, int) or any(begin <= one < end for one in told):
+            continue
+        meant = in_milliseconds(largest, move.time_ms)
+        if meant != largest and begin < end and move.is_early(meant):
+            told.add(begin)
+            reason = f"{_took(move)}: in seconds, it is {utc_words(meant)}"
+            lost = _loss_without_copy(known, OffsetRange(begin, end - 1), reason, move.citations)
+            yield replace(_of_move(known, move, lost), confidence="likely")
     yield from _unlogged_losses(known, told)
 
 
@@ -430,7 +444,9 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
         None if held or removal is None or removal.confidence == "proven" else start.times.early_from(0, start.offset)
     )
     if early is not None:
-        yield _loss_without_copy(known, start, early)
+        reason = f"{early_words(start.times, early)}, or a client's request (DeleteRecords), deleted them; no line says which"
+        cited = () if start.citation is None else (start.citation,)
+        yield _loss_without_copy(known, OffsetRange(early[0], start.offset - 1), reason, cited)
 
 
 def _unlogged_loss(
@@ -459,47 +475,46 @@ def _unlogged_loss(
     )
 
 
-def _loss_without_copy(known: LogsOverTime, start: LogStart, early: tuple[int, int]) -> Loss:
-    """Return the loss of what is gone below the log start, of which no input holds a copy.
-
-    Args:
-        early: the first offset that can't have been old enough, and a time before which it was not stamped.
-    """
+def _loss_without_copy(known: LogsOverTime, offsets: OffsetRange, reason: str, citations: tuple[Citation, ...]) -> Loss:
+    """Return the loss of what is gone below the log start, of which no input holds a copy."""
     return Loss(
         topic_partition=known.partition,
-        offsets=OffsetRange(early[0], start.offset - 1),
-        records=start.offset - early[0],
+        offsets=offsets,
+        records=offsets.last - offsets.first + 1,
         markers=0,
         committed="possible",
         was_committed="possible",
         is_replaced=False,
         leader_epoch=Absent.UNKNOWN,
-        reason=f"{early_words(start.times, early)}, or a client's request (DeleteRecords), deleted them; no line says which",
+        reason=reason,
         cause=CauseName.RETENTION,
         held_by=(),
-        citations=() if start.citation is None else (start.citation,),
+        citations=citations,
     )
 
 
 def _early_loss(known: LogsOverTime, move: LogStartMove, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]]) -> Loss:
     """Return the loss of segments that follow each other, each with its newest timestamp."""
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
-    version = known.evidence.versions.by_broker.get(move.broker_id) if isinstance(move.broker_id, int) else None
-    # Since 1.0 no segment above the high watermark is deleted.
-    is_bound = version is not None and retention_rules(version).is_bound_by_high_watermark
-    took = (
-        f", which took its largest timestamp for {utc_words(move.largest_ms)}"
-        if isinstance(move.largest_ms, int)
-        else ""
-    )
     return replace(
-        _loss_of_copy(known, copy, offsets),
-        committed="certain" if is_bound else "possible",
-        was_committed="certain" if is_bound else "possible",
-        reason=f"{move.words} deleted them{took}, and their newest record is of {utc_words(newest_ms)}",
+        _of_move(known, move, _loss_of_copy(known, copy, offsets)),
+        reason=f"{_took(move)}, and their newest record is of {utc_words(newest_ms)}",
         citations=move.citations,
         confidence="proven",
     )
+
+
+def _took(move: LogStartMove) -> str:
+    largest = move.largest_ms
+    took = f", which took its largest timestamp for {utc_words(largest)}" if isinstance(largest, int) else ""
+    return f"{move.words} deleted them{took}"
+
+
+def _of_move(known: LogsOverTime, move: LogStartMove, loss: Loss) -> Loss:
+    """Return what a broker deleted, which was committed since 1.0: no segment above the high watermark is deleted."""
+    version = known.evidence.versions.by_broker.get(move.broker_id) if isinstance(move.broker_id, int) else None
+    is_bound = version is not None and retention_rules(version).is_bound_by_high_watermark
+    return replace(loss, committed="certain", was_committed="certain") if is_bound else loss
 
 
 def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> Loss:

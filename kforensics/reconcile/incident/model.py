@@ -192,6 +192,8 @@ class PartitionIncident:
     log_end_offset: int | Absent
     deleted_since: DeletedSince | None = None
     """What was deleted below the start of the leader's log, and is in an earlier snapshot or waits for its removal."""
+    cleaned: tuple[int, int] | None = None
+    """How many offsets of the leader's log hold no record any more, of those below an offset to which its cleaner has come."""
     leaderships: tuple[Leadership, ...]
     truncations: tuple[ExplainedTruncation, ...]
     losses: tuple[Loss, ...]

@@ -1,19 +1,30 @@
-"""Operations that were done on purpose: records deleted by request, replicas moved, topics deleted and created again. None of it is a loss.
+"""Operations that were done on purpose: records deleted by request or by a changed setting, replicas moved, topics deleted and created again. None of it is a loss.
 
 Log lines and the metadata log report it; where neither is given, the disks show it: a log start inside of a segment, a replica that is on other brokers than in a
 snapshot before, a log that a broker with ZooKeeper put aside for its removal while another one of the name began.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, WHOLE_TOPIC, TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list, utc_words
+
+CREATION_MS = 1_000
+"""Settings that a topic is created with are recorded within this time."""
+
+AT_ONCE_MS = 600_000
+"""Retention comes to what a changed setting lets it delete within this time: by default it looks every five minutes."""
+
+LONGEST_NUMBER = 20
 
 Looked = Mapping[int, frozenset[int]]
 """The brokers whose data directories of a moment are among the inputs, by rank of the moment."""
@@ -24,7 +35,7 @@ class Operation:
     """One thing that was done on purpose."""
 
     kind: str
-    """`delete-records`, `reassignment`, `recreated-topic` or `deleted-topic`."""
+    """`delete-records`, `reassignment`, `recreated-topic`, `deleted-topic` or `setting-changed`."""
     topic_partition: TopicPartition
     time_ms: int | Absent
     meaning: str
@@ -40,6 +51,8 @@ def operations(
         found.setdefault((one.kind, one.topic_partition, one.meaning), one)
     moved = {one.topic_partition for one in found.values() if one.kind == "reassignment"}
     recreated = {one.topic_partition.topic for one in found.values() if one.kind == "recreated-topic"}
+    for one in _taken_by_settings(setting_changes(timeline), timeline, incidents):
+        found[one.kind, one.topic_partition, one.meaning] = one
     for incident in incidents:
         topic = incident.partition.topic
         if topic in METADATA_TOPICS:
@@ -114,6 +127,70 @@ def _deletion(partition: TopicPartition, offset: object) -> str:
 def _move(partition: TopicPartition, before: object, after: object) -> str:
     origin = f" from brokers {id_list(before)}" if isinstance(before, tuple) else ""
     return f"{partition} was reassigned{origin} to {id_list(after)}"
+
+
+def setting_changes(timeline: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Yield the changes by which records of a topic may go that stayed before; what a topic is created with is no change."""
+    created: dict[str, list[int]] = defaultdict(list)
+    for entry in timeline:
+        if entry.kind == "topic-created" and not isinstance(entry.topic_partition, Absent):
+            created[entry.topic_partition.topic] += [entry.time_ms] if isinstance(entry.time_ms, int) else []
+    last: dict[tuple[str, str], object] = {}
+    for entry in timeline:
+        partition, name, value = entry.topic_partition, str(entry.detail.get("name")), entry.detail.get("value")
+        is_policy = name == "cleanup.policy"
+        is_telling = entry.kind == "config-change" and (is_policy or name.startswith("retention."))
+        if not is_telling or isinstance(partition, Absent) or not isinstance(entry.time_ms, int):
+            continue
+        before = last.get((partition.topic, name))
+        last[partition.topic, name] = value
+        is_new = any(0 <= entry.time_ms - since <= CREATION_MS for since in created[partition.topic])
+        is_longer = not is_policy and isinstance(before, str) and _limit(before) <= _limit(str(value))
+        if isinstance(value, str) and not is_new and not is_longer:
+            yield entry
+
+
+def _limit(value: str) -> float:
+    """Return a limit of retention; -1 is none."""
+    number = int(value) if value.lstrip("-").isdecimal() and len(value) < LONGEST_NUMBER else -1
+    return math.inf if number < 0 else number
+
+
+def _taken_by_settings(
+    changes: Iterable[TimelineEntry], timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident]
+) -> Iterator[Operation]:
+    """Yield the changes of settings after which the cleaner took records of a partition, or retention did so at once."""
+    by_topic: dict[str, list[TimelineEntry]] = defaultdict(list)
+    for entry in changes:
+        if not isinstance(entry.topic_partition, Absent):
+            by_topic[entry.topic_partition.topic].append(entry)
+    deleted = [one for one in timeline if one.kind == "retention" and isinstance(one.time_ms, int)] if by_topic else []
+    for incident in incidents:
+        partition, start = incident.partition, incident.log_start_offset
+        for change in by_topic.get(partition.topic, ()):
+            name, value = change.detail.get("name"), str(change.detail.get("value"))
+            if "compact" in value and incident.cleaned is not None:
+                taken, below = incident.cleaned
+                what = f"{taken:,} of the offsets of {partition} below {below:,} hold no record any more: its cleaner keeps the newest one of each key, and none without a key"
+                yield _by_setting(partition, change, what)
+                break
+            is_at_once = any(
+                one.topic_partition == partition and 0 <= one.time_ms - change.time_ms <= AT_ONCE_MS
+                for one in deleted
+                if isinstance(one.time_ms, int) and isinstance(change.time_ms, int)
+            )
+            deletes = name != "cleanup.policy" or "delete" in value
+            # What retention took for older than it was is told as lost, whatever was set.
+            is_early = any(loss.cause is CauseName.RETENTION for loss in incident.losses)
+            if is_at_once and deletes and isinstance(start, int) and not is_early:
+                yield _by_setting(partition, change, f"retention has deleted what {partition} held below {start:,}")
+                break
+
+
+def _by_setting(partition: TopicPartition, change: TimelineEntry, what: str) -> Operation:
+    when = f" at {utc_words(change.time_ms)}" if isinstance(change.time_ms, int) else ""
+    meaning = f"since {change.detail.get('name')} was set to {change.detail.get('value')}{when}, {what}"
+    return Operation("setting-changed", partition, change.time_ms, meaning, change.citations)
 
 
 def _recreated(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:

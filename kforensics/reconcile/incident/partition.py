@@ -123,6 +123,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
         log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
         deleted_since=_deleted_since(known),
+        cleaned=None if view is None else _cleaned(view),
         leaderships=tuple(known.leaderships),
         truncations=tuple(filter(was_truncated, truncations)),
         losses=losses,
@@ -173,6 +174,14 @@ def _deleted_since(known: LogsOverTime) -> DeletedSince | None:
     if not renamed or isinstance(start.times.older_ms, Absent) or (removal := start.removal(min(renamed))) is None:
         return None
     return DeletedSince(min(renamed), removal, is_since_earlier=False)
+
+
+def _cleaned(view: LoadedLog) -> tuple[int, int] | None:
+    """Return how many offsets of the closed segments that a cleaner has been over hold no record, and where these end."""
+    below = [one for one in view.segments if isinstance(one.last_offset, int) and one.last_offset < view.cleaned_below]
+    held = sum(one.record_count for one in below)
+    taken = view.cleaned_below - view.content_start_offset - held
+    return (taken, view.cleaned_below) if taken > 0 and not view.replica.unread_below else None
 
 
 def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:

@@ -235,7 +235,15 @@ def led_on(
     restarts: Mapping[int, Sequence[Restart]],
     loads: Mapping[int, Sequence[LogLoad]],
 ) -> Iterable[Election]:
-    """Yield leaders that came back and led on without a new election, where their log may have been shorter: a lone broker keeps its leader epoch (ZooKeeper)."""
+    """Yield leaders that came back without a new election, where their log may have been shorter: a lone broker leads on in its leader epoch (ZooKeeper), and none is elected while the only one that can be has another disk (KRaft)."""
+    last_led = next((state for state in reversed(states) if isinstance(state.leader, int)), None)
+    newest = states[-1] if states else None
+    if last_led is not None and newest is not None and not isinstance(newest.leader, int):
+        broker = int(str(last_led.leader))
+        electable = newest.eligible | (frozenset() if isinstance(newest.isr, Absent) else newest.isr)
+        exchanged = (one for one in restarts.get(broker, ()) if one.other_disk and not is_before(one, last_led))
+        if electable <= {broker} and (found := next(exchanged, None)) is not None:
+            yield Election(last_led, last_led, Risk.OTHER_DISK, broker, found)
     terms = [
         state
         for before, state in zip((None, *states), states, strict=False)
