@@ -65,6 +65,12 @@ TABLE = (
         "TALLY WAS SET BACK: words-0 from 6 to 0 at 2026-11-27 14:26:11 UTC, while the group was empty: a reset, not a member.",
     ),
     Asked(
+        "A group was reset to the latest offset: what did it never read?",
+        "coordinators/resets-4.4",
+        "groups snapshots/20-reset logs -g to-latest",
+        "TO-LATEST WAS SET FORWARD: orders-0 from 15 to 20 at 2026-11-27 14:25:43 UTC, while the group was empty: a reset, not a member. Nothing shows that it read the 5 offsets between.",
+    ),
+    Asked(
         "Our group has no position any more.",
         "coordinators/kinds-4.4",
         "groups snapshots/30-expired -g static",

@@ -24,7 +24,7 @@ COMMANDS = {
     "triage": Command(
         "Answer first what was lost, what is at risk, where it is saved, and what to do.\n\n"
         "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. All content is read of logs of up to 64 MiB together, of larger ones only the ends, but with --depth content; transactions need all of it, and are asked about of up to 1 GiB. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it.",
-        "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start wrong-epoch unknown uncommitted-lost uncommitted-only nothing-lost",
+        "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start wrong-epoch set-forward unknown uncommitted-lost uncommitted-only nothing-lost",
         (
             ("After an incident, with all that there is", "kforensics triage broker-1 broker-2 broker-3 logs"),
             ("With an earlier copy of the same disks", "kforensics triage evidence logs --before earlier"),
@@ -196,7 +196,7 @@ COMMANDS = {
     "groups": Command(
         "Show the positions of consumer groups, how far behind they are, and who set them back.\n\n"
         "`__consumer_offsets` is replayed in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and what a truncation took.",
-        "at-risk maybe-at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
+        "at-risk maybe-at-risk diverged past-the-end set-back below-the-start wrong-epoch set-forward unknown no-setback",
         (
             ("Who was set back, and by whom?", "kforensics groups broker-1 broker-2 broker-3"),
             ("Every commit of a group", "kforensics groups evidence --group billing --history"),

@@ -127,6 +127,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
             if not one.is_lost and _wants(request, one.key)
         ],
         expired=[shown(one) for one in played.expired if _wants(request, one.key)],
+        ahead=list(map(shown, played.ahead)),
         topic=topic,
         asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),
@@ -166,6 +167,8 @@ class _Played(NamedTuple):
     setback_count: int
     expired: list[Change]
     """What became of other positions that are in force no more."""
+    ahead: list[Change]
+    """Those that were asked for and moved past offsets of which nothing shows that their group read them."""
     gone: list[Change]
     """What became of positions that are in force no more: of those that the newest earlier copy has, of the groups that were asked for, and of those that were set back."""
 
@@ -184,6 +187,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     count = 0
     gone: list[Change] = []
     expired: list[Change] = []
+    ahead: list[Change] = []
     positions: dict[CommitKey, Position] = {}
     states: dict[Name, tuple[GroupState | None, bool]] = {}
     names: list[tuple[Name, int]] = []
@@ -200,6 +204,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
         for key, one in replay.former.items():
             if key not in noted and not one.removal.is_lost:
                 (gone if key.group in request.groups or key in told else expired).append(one.removal)
+        ahead += (one for key, one in replay.ahead.items() if _wants(request, key))
         unexplained += replay.unexplained
         positions.update(replay.positions)
         here = {key.group for key in replay.positions} | replay.groups.keys()
@@ -209,7 +214,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     inferred_ms = infer_retention(unexplained)
     for log in logs.values():
         log.inferred_ms = inferred_ms
-    return _Played(positions, states, names, setbacks, count, expired, gone)
+    return _Played(positions, states, names, setbacks, count, expired, ahead, gone)
 
 
 def _noted(changes: Iterable[Change], gone: list[Change]) -> Iterator[Change]:

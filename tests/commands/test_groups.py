@@ -306,6 +306,12 @@ def test_each_tool_that_sets_positions_is_an_administrator_and_no_member(coordin
     assert behind == {group for group, offset in RESET_TO.items() if offset < 15} | {"by-seek", "tally"}
     early = groups(root / "snapshots/10-read", root / "logs", groups=frozenset({"shift-by"}))
     assert early.answer.state == "no-setback"
+    forward = groups(root / "snapshots/20-reset", root / "logs", groups=frozenset({"to-latest", "to-current"}))
+    assert (forward.answer.state, forward.exit_code) == ("set-forward", 1)
+    assert forward.answer.headline.startswith(
+        "TO-LATEST WAS SET FORWARD: orders-0 from 15 to 20 at 2026-11-27 14:25:43 UTC"
+    )
+    assert "Nothing shows that it read the 5 offsets between." in forward.answer.headline
 
 
 def test_a_streams_group_is_as_kafka_says(coordinators):

@@ -28,6 +28,8 @@ class JudgedGroups:
     """The positions that a record removed, of those that are asked about, or that an earlier copy has."""
     expired: Sequence[Change] = ()
     """Those of others: a group that nobody uses any more loses its positions, too."""
+    ahead: Sequence[Change]
+    """The moves of positions past offsets of which nothing shows that their group read them."""
     topic: CoordinatorTopic
     """What is known of `__consumer_offsets`."""
     asked: Collection[str]
@@ -87,13 +89,15 @@ class JudgedGroups:
             *([State.SET_BACK] if self.setbacks else []),
             *([State.BELOW_THE_START] if self._below else []),
             *([State.WRONG_EPOCH] if self._contradicted else []),
+            *([State.SET_FORWARD] if self.ahead else []),
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state(states) or State.NO_SETBACK
-        said = self._headline(state), _removed(self.removed)
+        ahead = _ahead(self.ahead) if state is not State.SET_FORWARD else ""
+        said = self._headline(state), ahead, _removed(self.removed)
         is_first = state in {State.UNKNOWN, State.NO_SETBACK}
         if is_first and not self.removed:
-            said = _removed(self.expired), said[0]
+            said = _removed(self.expired), *said[:-1]
         return Answer(
             state=state,
             headline=" ".join(filter(None, reversed(said) if is_first else said)),
@@ -132,6 +136,8 @@ class JudgedGroups:
                     else "AT A LEADER EPOCH THAT THE LOG CONTRADICTS"
                 )
                 return f"{_loud(group.name)} STANDS {where}: {epoch_words(one)}{more}"
+            case State.SET_FORWARD:
+                return _ahead(self.ahead)
             case State.UNKNOWN:
                 if not self.groups and (self.removed or self.expired):
                     return "Whether one was set back is unknown."
@@ -277,6 +283,11 @@ class JudgedGroups:
                 yield f"{sentence} (kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset)."
             else:
                 yield Step(sentence, (_reset(name, where, str(one.previous)),))
+        if self.ahead:
+            one = max(self.ahead, key=lambda each: each.past)
+            name, where = name_text(one.key.group), f"{name_text(one.key.topic)}:{one.key.partition}"
+            sentence = f"If {name} has to read what it passed over: stop it, and set its position in {where} to {one.previous} again; what it has read since is processed twice"
+            yield Step(sentence, (_reset(name, where, str(one.previous)),))
 
     def _tell(self) -> Iterator[str]:
         for words, found in (
@@ -290,6 +301,9 @@ class JudgedGroups:
             if again:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
+        if self.ahead:
+            count = sum(one.past for one in self.ahead)
+            yield f"The owners of {_groups_of(self.ahead)}: up to {counted(count, 'record')} {form(count, 'was', 'were')} passed over, of which nothing shows that they were read."
         removed = {name_text(one.topic): one.removed_ms for _, one in self._every if one.removed_ms is not None}
         for topic, removed_ms in sorted(removed.items()):
             groups, _ = _who(each for each in self._every if name_text(each[1].topic) == topic)
@@ -309,6 +323,20 @@ SHARES_GO_ON = "A share group goes on at the log start by itself: no position ha
 
 _WENT = {True: ("was deleted before", "were deleted before"), False: ("is gone before", "are gone before")}
 """By whether a broker deleted the offsets."""
+
+
+def _ahead(ahead: Sequence[Change]) -> str:
+    """Say which position moved past offsets that its group need not have read, the longest way first; empty where none did."""
+    if not ahead:
+        return ""
+    first = max(ahead, key=lambda one: one.past)
+    count = len(ahead) - 1
+    more = f" So {form(count, 'was', 'were')} {count:,} more." if count else ""
+    where = f"{name_text(first.key.topic)}-{first.key.partition}"
+    return (
+        f"{_loud(first.key.group)} {'WAS SET FORWARD' if first.removed_by is None else 'BEGAN ANEW FURTHER ON'}: {where} from {first.previous:,} to {first.offset:,} at {utc_words(first.time_ms)}, {_by_whom(first)}."
+        f" Nothing shows that it read the {counted(first.past, 'offset')} between.{more}"
+    )
 
 
 def _removed(removed: Sequence[Change]) -> str:

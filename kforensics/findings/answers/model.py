@@ -38,6 +38,7 @@ class State(StrEnum):
     SET_BACK = "set-back"
     BELOW_THE_START = "below-the-start"
     WRONG_EPOCH = "wrong-epoch"
+    SET_FORWARD = "set-forward"
     BYTES_LEFT = "bytes-left"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
@@ -88,7 +89,7 @@ _WEIGHTS = {
     for weight, states in {
         Weight.LOSS: "lost at-risk loses diverged",
         Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps causes violated hanging torn past-the-end",
-        Weight.DECIDE: "prepared set-back below-the-start wrong-epoch bytes-left unknown uncommitted-lost uncommitted-only",
+        Weight.DECIDE: "prepared set-back below-the-start wrong-epoch set-forward bytes-left unknown uncommitted-lost uncommitted-only",
         Weight.NOTE: "symptoms repairable starts-and-repairs behind same-ends saved in-time in-remote-storage present superseded deleted-on-purpose never-here complete",
         Weight.CALM: "starts-unchanged agree nothing-lost sound harmless unchanged none-open no-setback no-bytes-left",
     }.items()

@@ -136,6 +136,11 @@ class Change(NamedTuple):
             return self.previous
         return max(self.previous - self.offset, 0)
 
+    @property
+    def past(self) -> int:
+        """How many offsets the position moved ahead."""
+        return 0 if self.previous is None or self.offset is None else max(self.offset - self.previous, 0)
+
 
 def with_return(change: Change, position: Position | None, of_key: Iterable[Change] = ()) -> Change:
     """Return a set-back with the time by which the group was again where it had been, where it was.
@@ -214,6 +219,8 @@ class Replay:
     """The positions that a truncation, or something unknown, took without leaving an earlier one."""
     begun_anew: dict[Name, tuple[int, str, tuple[Citation, ...], bool]] = field(default_factory=dict)
     """Groups that were removed, or whose generation went back: at which offset, how in words, the records that say it, and whether a record removed them."""
+    ahead: dict[CommitKey, Change] = field(default_factory=dict)
+    """The last move of a position past offsets of which nothing shows that the group read them: by hand, or after its position was gone."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -281,6 +288,9 @@ class Replay:
                 if isinstance(known, Former):
                     self.former[key] = known
                 yield from _only_setbacks(self._take(next(run.decode([rows[start]])), self.place))
+            # Of several commits without a member a consumer makes them, which reads.
+            elif known is not None and first > known.offset and (isinstance(known, Former) or end - start == 1):
+                self._go_ahead(next(run.decode([rows[start]])), known)
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
                     before, after = run.decode(rows[at - 1 : at + 1])
@@ -302,6 +312,38 @@ class Replay:
             commit.expires_with_members,
             by,
             self._by_hand_in(commit),
+        )
+
+    def _is_left(self, name: Name) -> bool:
+        """Whether the group had members, and all of them have left it."""
+        group = self.groups.get(name)
+        # Of a group that never had members the commits are those of consumers without a membership, who read.
+        return group is not None and group.had_members and not group.member_count
+
+    def _go_ahead(self, commit: Commit, before: Position | Former) -> None:
+        """Note a commit behind what was committed before; what members commit one behind the other they read."""
+        assert commit.offset is not None
+        if isinstance(before, Former):
+            if before.removed_by not in {"deletion", "expiry"} or before.removal.reason == TOPIC_DELETED:
+                return
+        elif not self._is_left(commit.key.group) or commit.producer_id != NO_PRODUCER:
+            return
+        elif before.by_hand_in == self._by_hand_in(commit):
+            # A consumer without a membership commits again and again what it read.
+            self.ahead.pop(commit.key, None)
+            return
+        by, confidence, reason = self._author(commit)
+        self.ahead[commit.key] = Change(
+            key=commit.key,
+            offset=commit.offset,
+            previous=before.offset,
+            time_ms=commit.at.time_ms,
+            by=by,
+            confidence=confidence,
+            reason=reason,
+            citations=(commit.at.cite(self.place),),
+            had_members=True,
+            removed_by=before.removed_by if isinstance(before, Former) else None,
         )
 
     def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
@@ -365,10 +407,15 @@ class Replay:
             by, confidence, reason = self._author(commit)
             self._put(commit, by, place)
             former = self.former.pop(commit.key, None)
+            earlier = known or former
+            if earlier is not None and commit.offset > earlier.offset:
+                self._go_ahead(commit, earlier)
         before: Position | Former | None = known
         if before is None and former is not None and former.removal.reason != TOPIC_DELETED:
             before = former if commit.offset is not None and commit.offset < former.offset else None
         moved_back = commit.offset is not None and before is not None and commit.offset < before.offset
+        if moved_back or commit.offset is None:
+            self.ahead.pop(commit.key, None)
         removed_by = before.removed_by if isinstance(before, Former) else None
         if removed_by is not None:
             reason += f"; its position before was gone, by {removed_by}"
@@ -403,10 +450,8 @@ class Replay:
         return change
 
     def _by_hand_in(self, commit: Commit) -> int | None:
-        group = self.groups.get(commit.key.group)
-        # Of a group that never had members the commits are those of consumers without a membership, who read.
-        is_by_hand = group is not None and group.had_members and not group.member_count
-        return group.generation if group is not None and is_by_hand and commit.producer_id == NO_PRODUCER else None
+        is_by_hand = self._is_left(commit.key.group) and commit.producer_id == NO_PRODUCER
+        return self.groups[commit.key.group].generation if is_by_hand else None
 
     def _is_empty(self, name: Name, at: Place) -> bool | None:
         group = self.groups.get(name)
@@ -470,7 +515,7 @@ class Replay:
     ) -> Iterator[Change]:
         """Play records that a truncation took, then go back to what was before them."""
         pending = {producer: dict(commits) for producer, commits in self.pending.items()}
-        epoch, newest_ms, former = self.last_epoch, -1, dict(self.former)
+        epoch, newest_ms, former, ahead = self.last_epoch, -1, dict(self.former), dict(self.ahead)
         self._saved, saved_groups = {}, {}
         for event in read(detour):
             if self.until_ms is not None and event.at.time_ms > self.until_ms:
@@ -481,7 +526,7 @@ class Replay:
                 saved_groups[event.group] = None if group is None else group.copied()
             yield from self._take(event, detour.place)
         saved, self._saved = self._saved, None
-        self.former = former
+        self.former, self.ahead = former, ahead
         when = max(newest_ms, detour.discarded_ms) if replaced_by is None else replaced_by.time_ms
         if self.until_ms is not None and when > self.until_ms:
             return  # at that time the truncation was still to come

@@ -50,6 +50,7 @@ def answer(found, groups=()):
         groups=groups,
         setbacks=found,
         setback_count=len(found),
+        ahead=(),
         topic=CoordinatorTopic(name="__consumer_offsets", present=frozenset({0}), count=1),
         asked=(),
         unread=0,

@@ -33,6 +33,34 @@ def log_of(tmp_path, *records, name="__consumer_offsets-0"):
     return write_log(tmp_path, name, (0, content))
 
 
+LEFT = (group_metadata("g", 1), commit("g", "t", 0, 5), group_metadata("g", 0, generation=2))
+"""A group whose members read up to 5, and left."""
+
+
+@pytest.mark.parametrize(
+    ("later", "moves"),
+    [
+        ((9,), [(5, 9, None)]),
+        ((9, 11), []),
+        ((2, 9), []),
+        ((9, 5), []),
+        ((None, group_metadata("g", 1, generation=3), 9, 12), [(5, 9, "deletion")]),
+        ((None, 3), []),
+        ((group_metadata("g", 1, generation=3), 9), []),
+    ],
+    ids=["by hand", "a consumer that reads", "put back", "undone", "deleted before", "began earlier", "by a member"],
+)
+def test_a_position_that_goes_past_what_nothing_shows_to_be_read(tmp_path, later, moves):
+    records = [one if isinstance(one, tuple) else commit("g", "t", 0, one) for one in later]
+    place = log_of(tmp_path, *LEFT, *records)
+    replay, _, _ = play(place)
+    settled = Replay(place=place, known_from=0, retention=NEVER)
+    list(settled.settle(GroupLogReader(list_log(place)).parts()))
+
+    assert moves == [(one.previous, one.offset, one.removed_by) for one in replay.ahead.values()]
+    assert settled.ahead == replay.ahead
+
+
 @given(steps=st.lists(STEPS, max_size=25), longest=st.sampled_from([1, 5, group_log.LONGEST_RUN]))
 def test_positions_are_those_of_the_rules(tmp_path_factory, steps, longest):
     segments: list[tuple[int, bytes]] = []
@@ -76,6 +104,7 @@ def test_positions_are_those_of_the_rules(tmp_path_factory, steps, longest):
         patch.setattr(group_log, "LONGEST_RUN", longest)
         setbacks = list(settled.settle(GroupLogReader(list_log(replay.place)).parts()))
     assert settled.positions == replay.positions
+    assert settled.ahead == replay.ahead
     assert {(one.key, one.previous, one.offset, one.time_ms, one.by) for one in setbacks} == {
         (one.key, one.previous, one.offset, one.time_ms, one.by) for one in changes if one.set_back
     }
