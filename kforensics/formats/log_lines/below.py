@@ -11,7 +11,7 @@ from kforensics.formats.log_lines.table import Message, find_message_in
 from kforensics.units import TopicPartition
 
 _EXCEPTION = re.compile(
-    rb"(?P<by>Caused by: )?(?<![\w$.])(?:[a-z_][\w$]*+\.)++(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*))?"
+    rb"(?P<by>Caused by: )?(?<![\w$.])(?:[a-z_][\w$]*+\.)++(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*?)(?= at [\w$.<>/@-]+\(|[\n\r]|\Z))?"
 )
 _BEHIND = re.compile(r" \((?:[\w$]+\.)+[\w$]+\)(?: \[[^\]]*\]|[\"'<].*)?$|\"(?:[,}\]]*|,(?! ).*| [\w.]+=.*)$")
 """The logger, and what wraps the line."""

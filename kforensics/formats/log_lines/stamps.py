@@ -231,17 +231,23 @@ def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTi
 
 
 def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
-    """Return what a file shows of its times; dates without a year are the last ones before it was changed."""
+    """Return what a file shows of its times; dates without a year are those nearest to one with a year, else the last ones before it was changed."""
     dates: list[tuple[int, int, int]] = []
     latest: tuple[int, int] | None = None
+    days: list[int] = []
     for line in head.splitlines():
         for stamp in stamps_in(line[:_HEAD_LENGTH]):
             if stamp.numbers is not None:
                 dates.append(stamp.numbers)
             if stamp.month_day is not None:
                 latest = max(latest or stamp.month_day, stamp.month_day)
+            if stamp.day_ms and (changed_ms is None or stamp.day_ms <= changed_ms + DAY_MS):
+                days.append(stamp.day_ms)
     year = None
-    if latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
+    if latest is not None and days:
+        last = dt.datetime.fromtimestamp(max(days) / 1000, dt.UTC).year
+        year = min(range(last - 1, last + 2), key=lambda one: abs((_day_ms(one, *latest) or 0) - max(days)))
+    elif latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
         changed = dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC)
         year = changed.year - (latest > ((changed + dt.timedelta(days=1)).month, 31))
     return Layout(year, _order(dates, changed_ms))

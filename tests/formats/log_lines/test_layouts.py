@@ -670,6 +670,13 @@ def test_a_date_without_a_year_is_the_last_one_before_the_file_was_written():
     assert event.writer == "b4"
 
 
+def test_a_date_without_a_year_is_the_nearest_one_to_a_date_of_the_same_file():
+    data = b"Jan  1 00:00:06 b4 kafka[8]: INFO Truncating log t-1 to offset 7.\n# Wed 2024-12-31 23:48:06 UTC\n"
+    (event,), _ = events_of(data)
+
+    assert event.time_ms == 1_735_689_606_000
+
+
 def test_a_time_without_a_date_is_kept_as_it_is_written():
     (event,), _ = events_of(b"21:48:06.950 [main] INFO  kafka.log.Log -- Truncating log t-1 to offset 7.\n")
 
