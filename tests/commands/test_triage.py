@@ -636,6 +636,20 @@ def test_what_several_brokers_lack_is_one_step(shown, incident):
     assert len(screen.splitlines()) <= 30
 
 
+def test_disks_of_a_whole_cluster_that_were_put_back_are_the_cause_of_what_is_gone(shown, incident):
+    root = incident("set-back-4.1")
+
+    code, screen = shown(root / FINAL, root / "logs")
+    words = " ".join(screen.split())
+
+    assert (code, words.startswith("At least 68 records that were committed are lost from")) == (1, True)
+    assert "with their disks put back to an earlier state" in words
+    code, screen = shown(root / FINAL, root / "logs", "--before", root / "snapshots" / "01-before")
+    words = " ".join(screen.split())
+    assert (code, words.startswith("73 records that were committed are lost from")) == (1, True)
+    assert re.search(r"salvage --what lost \S+99-final \S+logs --before \S+01-before ", words)
+
+
 def test_that_logs_load_is_not_the_first_that_is_said(shown, incident):
     root = incident("acks1-tail-2.8")
 

@@ -169,10 +169,6 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     misdated = sum(len(one.misdated) for one in due if one.is_setting_known)
     if misdated:
         yield f"; retention then deletes {_misdated(misdated)}"
-    whole = [one for one in due if one.is_whole_log]
-    known = [one for one in whole if one.is_setting_known]
-    if known:
-        yield f"; retention then deletes all that {counted(len(known), 'log')} {form(len(known), 'holds', 'hold')}"
     ended = found.ended_early
     if ended:
         yield f"; {counted(len(ended), 'log')} may have lost {form(len(ended), 'its', 'their')} end before"
@@ -194,6 +190,9 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     misdated = sum(len(one.misdated) for one in due)
     if misdated:
         yield f"; default retention would delete {_misdated(misdated)}"
+    whole = [one for one in due if one.is_whole_log]
+    if known := sum(one.is_setting_known for one in whole):
+        yield f"; retention then deletes all that {counted(known, 'log')} {form(known, 'holds', 'hold')}"
     if whole:
         yield f"; default retention would delete all of {len(whole):,}"
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
@@ -333,8 +332,8 @@ def _states(found: PredictedCluster) -> Iterator[State]:
             yield State.UNKNOWN
         elif log.lost.records and log.is_deletion_asked:
             yield State.STARTS_AND_REPAIRS
-        elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or log in found.unserved:
-            yield State.LOSES
+        elif log.lost.records or (due is not None and due.misdated) or log in found.unserved:
+            yield State.LOSES  # what is as old as its retention would have gone without the start, too
         else:
             yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
     for one in found.metadata_logs:
@@ -375,7 +374,6 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.emptied
         or found.misnamed
         or any(one.lost_before for one in found.metadata_logs)
-        or found.aged
         or found.misdated
         or found.brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in found.reached)

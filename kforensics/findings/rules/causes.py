@@ -50,7 +50,7 @@ CAUSES = {
         "{who} became {leader} of {of} again{when}, with {its} {disk} put back to an earlier state",
         later="Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last.",
         is_by_election=True,
-        truncated_by="unlogged",
+        truncated_by="recovery",
     ),
     CauseName.DISK_REPLACED: CauseWords(
         "a broker that came back with another or an emptied disk",
@@ -322,7 +322,7 @@ def _happened(cause: RootCause) -> str:
 def _when(cause: RootCause) -> str:
     if not isinstance(cause.first_ms, int) or not isinstance(cause.last_ms, int):
         return " at a time that no input shows"
-    if cause.first_ms == cause.last_ms:
+    if cause.first_ms // 1000 == cause.last_ms // 1000:
         return f" at {utc_text(cause.first_ms)}"
     return f" from {utc_text(cause.first_ms)} to {utc_text(cause.last_ms)}"
 

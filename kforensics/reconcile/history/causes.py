@@ -27,6 +27,7 @@ from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.units import METADATA_TOPICS
@@ -108,7 +109,7 @@ def cause_of(
     """
     is_metadata = truncation.topic_partition.topic in METADATA_TOPICS
     if truncation.empties_segment or (truncation.rule == "recovery" and (truncation.is_inside or not is_metadata)):
-        return _of_recovery(truncation)
+        return _of_recovery(truncation, evidence)
     if is_metadata:
         return _of_metadata_log(truncation, evidence, none_committed=none_committed, some_committed=some_committed)
     before = truncation.before
@@ -146,7 +147,7 @@ def cause_of(
     return _of_takeover(truncation, election, evidence, none_committed=none_committed, some_committed=some_committed)
 
 
-def _of_recovery(truncation: ObservedTruncation) -> Cause:
+def _of_recovery(truncation: ObservedTruncation, evidence: CauseEvidence) -> Cause:
     if truncation.empties_segment:
         reason = (
             f"start-up recovery could not read through the segment that begins at offset {truncation.to_offset} (batches out of order or, since 4.0,"
@@ -156,10 +157,22 @@ def _of_recovery(truncation: ObservedTruncation) -> Cause:
     if truncation.is_inside:
         reason = f"start-up recovery met damage at offset {truncation.to_offset}, inside of the log, and discarded all behind it, sound segments too"
         return Cause(CauseName.DAMAGE, "likely", reason, truncation.citations)
+    if _was_loaded_after_a_clean_stop(truncation, evidence):
+        reason = f"broker {truncation.broker_id} started with the marker of a clean stop, and loaded its log shorter than it had been: its disk was put back to an earlier state"
+        return Cause(CauseName.DISK_RESTORED, "likely", reason, truncation.citations)
     reason = (
         "start-up recovery found the end of the log missing or torn; earlier evidence shows that it had been written"
     )
     return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
+
+
+def _was_loaded_after_a_clean_stop(truncation: ObservedTruncation, evidence: CauseEvidence) -> bool:
+    broker, time_ms = truncation.broker_id, truncation.time_ms
+    return (
+        isinstance(broker, int)
+        and isinstance(time_ms, int)
+        and evidence.started_clean(broker, time_ms - LINES_OF_A_START_MS)
+    )
 
 
 def _of_lost_end(
@@ -577,6 +590,9 @@ def _because_of_leader(
         return _restored(lost, evidence, "likely")
     if not lost.is_logged and _began_anew(lost):
         return _emptied(lost)
+    if lost.rule == "recovery" and _was_loaded_after_a_clean_stop(lost, evidence):
+        reason = f"broker {lost.broker_id} had loaded its log up to offset {lost.to_offset} after a clean stop that had left it longer, and led again: its disk was put back to an earlier state"
+        return Cause(CauseName.DISK_RESTORED, "likely", reason, lost.citations)
     if lost.rule == "recovery" or not (lost.is_logged or _may_have_followed(lost, evidence.leaderships)):
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS

@@ -300,8 +300,13 @@ def _votes(log: _Log, before: int, after: int, words: str, *, is_proof: bool = T
 
 
 def _hinted(log: _Log) -> Iterator[_Vote]:
+    before, after = log.before.log_end_offset, log.after.log_end_offset
     words = "ends at {} in the later one, at {} in the earlier"
-    return _votes(log, log.before.log_end_offset, log.after.log_end_offset, words, is_proof=False)
+    if log.is_metadata_log and _is_contradicted(_sign(before, after), log.before, log.after):
+        # Only a disk that is put back shortens it: from there it goes on with newer records.
+        before, after = after, before
+        words = "ends at {1} in the later one, at {0} in the earlier, whose newest record is older"
+    return _votes(log, before, after, words, is_proof=False)
 
 
 def _hints(one: SnapshotNodes, other: SnapshotNodes) -> Iterator[_Vote]:

@@ -134,7 +134,8 @@ def find_logged_losses(
     """
     taken = list(shown)
     out: list[Loss] = []
-    for truncation, cause, protocol in truncations:
+    # What one of them proves, others that took the same offsets may leave open.
+    for truncation, cause, protocol in sorted(truncations, key=lambda one: isinstance(one[0].high_watermark, Absent)):
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
         by_epoch = is_by_epoch(truncation, protocol)

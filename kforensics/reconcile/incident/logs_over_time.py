@@ -307,6 +307,8 @@ class LogsOverTime:
         states = self.account.states
         if not self.account.is_whole or not self.is_leader_known or states[0].leader_epoch:
             return None
+        if any(one.rule == "recovery" and _led_since(one, states) for one in self.observed):
+            return None
         led = next((state for state in reversed(states) if isinstance(state.leader, int)), states[0])
         newest = self.leader.view.last_epoch if self.leader is not None else Absent.UNKNOWN
         if isinstance(newest, Absent) or newest < led.leader_epoch or self.logged_past_end:
@@ -473,6 +475,16 @@ class LogsOverTime:
 
 def _directories(copies: Iterable[LogCopy]) -> list[Replica]:
     return [copy.view.replica for copy in copies if not copy.is_remnant]
+
+
+def _led_since(truncation: ObservedTruncation, states: Sequence[Leadership]) -> bool:
+    """Whether a broker may have led since its log was shortened."""
+    since = truncation.time_ms
+    return any(
+        state.leader == truncation.broker_id
+        and not (isinstance(since, int) and isinstance(state.time_ms, int) and state.time_ms < since)
+        for state in states
+    )
 
 
 def _ordinary_truncations(observed: Iterable[ObservedTruncation], leaderships: Sequence[Leadership]) -> frozenset[int]:

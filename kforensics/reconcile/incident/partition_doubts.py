@@ -40,6 +40,8 @@ def partition_doubts(known: LogsOverTime, truncations: Sequence[ExplainedTruncat
         # Where every record of it is proven not to have been committed, what they held does not matter.
         and not _covers(_denied(known, observed, losses), OffsetRange(observed.to_offset, observed.from_offset - 1))
         and not known.is_uncommitted(observed)
+        # What a start took from one replica, each leader since held, as far as it was committed.
+        and (observed.rule != "recovery" or known.whole_account is None)
     ]
     of_truncations = (
         Doubt(

@@ -23,6 +23,7 @@ from kforensics.reconcile.observed.logged_events import (
 )
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
+from kforensics.reconcile.observed.logged_truncations import loaded_short
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -390,9 +391,7 @@ _Key = tuple[int, TopicPartition]
 def logged_ends(
     events: Iterable[LoggedEvent], recreated_ms: Callable[[str], int | Absent]
 ) -> dict[TopicPartition, dict[int, LoggedEnd]]:
-    """Return the highest offset that each log is known to have reached since it was last truncated, deleted or created.
-
-    A later load that ends below is no truncation: it shows a log that has lost its end.
+    """Return the highest offset that each log is known to have reached since it was last truncated, loaded shorter, deleted or created.
 
     Args:
         recreated_ms: when a topic was created again under its name, in UTC ms since 1970; earlier lines are of another log.
@@ -413,6 +412,8 @@ def logged_ends(
         key, ends = (node, partition), by_topic.setdefault(partition.topic, {})
         name, behind = _REACHED.get(event.kind, ("", 0))
         value = event.number(name) if name else Absent.NOT_WRITTEN
+        if key in ends and loaded_short(event, ends[key].offset) is not None:
+            ends.pop(key)
         reached = value + behind if isinstance(value, int) else None
         is_in_order = event.kind not in _ROLES or truncated_ms.get(key, Absent.UNKNOWN) != item.time_ms
         if reached is not None and is_in_order and (key not in ends or ends[key].offset < reached):

@@ -96,6 +96,12 @@ class _LogState:
 _TOLD = (
     Kind.SEGMENTS_DELETED,
     Kind.LOG_LOADED,
+    Kind.LOG_CREATED,
+    Kind.LOG_DISCARDED,
+    Kind.STRAY_LOG,
+    Kind.PRODUCER_SNAPSHOT,
+    Kind.SEGMENT_ROLLED,
+    Kind.LOG_START_MOVED,
     Kind.FOLLOWER_START,
     Kind.LEADER_START,
     Kind.LEADER_AND_ISR,
@@ -156,7 +162,16 @@ def _partition(event: LogEvent) -> TopicPartition | None:
 def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
     event = item.event
     match event.kind:
+        case Kind.LOG_CREATED | Kind.LOG_DISCARDED | Kind.STRAY_LOG:
+            state.end = Absent.UNKNOWN  # behind it the directory holds another log
+        case Kind.PRODUCER_SNAPSHOT | Kind.SEGMENT_ROLLED | Kind.LOG_START_MOVED:
+            reached = _first_known(event.number("offset"), event.number("log_start_offset"))
+            if isinstance(reached, int) and (isinstance(state.end, Absent) or reached > state.end):
+                state.know_end(item, reached, is_exact=False)
         case Kind.LOG_LOADED:
+            loaded = loaded_short(event, state.end)
+            if loaded is not None:
+                yield from _truncation(state, item, partition, "recovery", target=loaded)
             # The broker has started: whom it followed before says nothing of whom it follows now.
             state.leader = state.leader_epoch = state.high_watermark = Absent.UNKNOWN
             state.decision = None
@@ -211,6 +226,18 @@ def _is_of_a_batch(event: LogEvent) -> bool:
 _CHECKSUMS = re.compile(r"Record is corrupt \(stored crc = (\d{1,10}), computed crc = \d{1,10}\)", re.ASCII)
 
 
+def loaded_short(event: LogEvent, reached: int | Absent) -> int | None:
+    """Return where a log ended that was loaded shorter than it had been: its end was not on disk, or the disk was put back; None where that is not so."""
+    loaded = event.number("log_end_offset")
+    if event.kind is not Kind.LOG_LOADED or _partition(event) == METADATA_PARTITION:
+        return None
+    # An empty log may be another one, or follow a deletion of records.
+    is_empty = loaded == event.number("log_start_offset") or not loaded
+    return (
+        loaded if isinstance(loaded, int) and isinstance(reached, int) and loaded < reached and not is_empty else None
+    )
+
+
 def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
     """Yield the truncation of a fetch reset, which truncates only if the leader ends below the log or starts above it; brokers log the others too."""
     own, target = item.event.number("log_end_offset"), item.event.number("offset")
@@ -228,11 +255,12 @@ def _truncation(
     partition: TopicPartition,
     rule: str,
     *,
+    target: int | Absent | None = None,
     is_full: bool = False,
     says_no_effect: bool = False,
 ) -> Iterator[LoggedTruncation]:
     event = item.event
-    target = event.number("offset")
+    target = event.number("offset") if target is None else target
     if not isinstance(target, int) or target < 0:
         return
     decision = state.decision.event if state.decision is not None else None

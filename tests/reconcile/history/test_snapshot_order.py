@@ -103,6 +103,18 @@ def test_a_moment_with_one_older_node_may_be_the_later_one():
     assert not seems_later(earlier, mixed(30, 1, 9, copied_ms=90_000))
 
 
+def test_a_metadata_log_that_ends_earlier_with_newer_records_is_the_later_one():
+    def ends(end, newest_ms):
+        log = LogProgress(
+            leader_epoch=1, log_start_offset=0, log_end_offset=end, newest_record_ms=newest_ms, length=end
+        )
+        return SnapshotNodes(nodes=(replace(node(1, end), logs={TopicPartition("__cluster_metadata", 0): log}),))
+
+    assert order_of(ends(94, 1_000), ends(87, 2_000)).later == 1
+    assert order_of(ends(94, 2_000), ends(87, 1_000)).later == -1
+    assert order_of(ends(94, 1_000), ends(87, Absent.UNKNOWN)).later == -1
+
+
 def test_a_node_that_is_there_twice_can_be_compared():
     twice = SnapshotNodes(nodes=(node(1, 10), node(1, 20)))
 

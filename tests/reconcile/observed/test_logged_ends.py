@@ -52,8 +52,8 @@ def test_a_line_that_only_begins_like_it_names_no_offset(line):
         ((FOLLOWS.format(32),), (32, 1)),
         ((LOG + "Incremented log start offset to 32 due to segment deletion",), (32, 1)),
         ((LOG + "Truncating to 50 has no effect as the largest offset in the log is 31",), (32, 1)),
-        # A disk that was put back loads less, and nothing was truncated.
-        ((ROLLED.format(32), LOADED.format(20)), (32, 1)),
+        ((ROLLED.format(32), LOADED.format(20)), (20, 2)),
+        ((ROLLED.format(32), LOADED.format(0)), (32, 1)),
         ((ROLLED.format(32), LOG + "Truncating to offset 20"), (20, 2)),
         ((ROLLED.format(32), LOG + "Truncating to offset 40"), (32, 1)),
         ((ROLLED.format(32), LOG + "Corruption found in segment 16, truncating to offset 20"), (20, 2)),

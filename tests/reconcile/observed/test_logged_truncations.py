@@ -126,3 +126,26 @@ def test_of_one_second_a_replica_truncates_under_the_leader_that_its_lines_name(
     events = in_one_second(of_server=(LOADED, *of_server), of_roles=roles, is_role_first=is_role_first)
 
     assert [one.leader_epoch for one in logged_truncations(events)] == epochs
+
+
+REACHED = "[ProducerStateManager partition=t-0] Wrote producer snapshot at offset {} with 0 producer ids in 1 ms."
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ((REACHED.format(90), LOADED), [(90, 64, "recovery")]),
+        ((REACHED.format(64), LOADED), []),
+        # An empty log may be another one.
+        ((REACHED.format(90), LOADED.replace("=64", "=0")), []),
+        ((REACHED.format(90), "Created log for partition t-0 in /d/t-0 with properties {}", LOADED), []),
+        ((REACHED.format(90), LOADED.replace("/d/t-0", "/d/t-0.5f-future")), []),
+        ((REACHED.format(90).replace("t-0", "t-1"), LOADED), []),
+        # The metadata log has lines and rules of its own.
+        (tuple(one.replace("t-0", "__cluster_metadata-0") for one in (REACHED.format(90), LOADED)), []),
+    ],
+)
+def test_a_log_that_is_loaded_shorter_than_it_was_has_lost_its_end(lines, found):
+    truncations = logged_truncations(logged_events(*lines))
+
+    assert found == [(one.from_offset, one.to_offset, one.rule) for one in truncations]
