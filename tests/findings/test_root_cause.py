@@ -42,7 +42,7 @@ def test_an_election_that_the_loss_does_not_cite_is_named_where_it_is_the_only_u
     again = election._replace(state=replace(election.state, leader_epoch=election.state.leader_epoch + 1))
 
     def brokers(*elections):
-        found = root_cause([replace(one, account=replace(one.account, elections=elections))])
+        found = root_cause([replace(one, account=one.account._replace(elections=elections))])
         assert found is not None
         return found.brokers
 

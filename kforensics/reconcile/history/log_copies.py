@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
@@ -340,8 +341,7 @@ def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created
     return is_recreated(copy.view, leader.view, parted, shares_nothing=shares_nothing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOutline:
+class LogOutline(NamedTuple):
     """One copy of a partition's log: where it is, of which moment it is, and its first and last offsets."""
 
     input: int

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,8 +205,7 @@ class ProducerSetBack:
     """The highest in the leader's log, -1 where it holds none of the producer's epoch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TornTransactions:
+class TornTransactions(NamedTuple):
     """The torn transactions and the producers set back of one partition."""
 
     transactions: tuple[TornTransaction, ...] = ()

@@ -221,7 +221,7 @@ class LogsOverTime:
         account = self._account(found.topic_id)
         before_term = tuple(before_its_term(account, self.leader, evidence.versions, self.copies))
         outside = outside_metadata(partition, account, self.observed, evidence.facts)
-        self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
+        self.account = account._replace(gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (
             self.leader is not None
             and self.leader.broker_id == self.account.last_leader

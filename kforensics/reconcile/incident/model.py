@@ -111,8 +111,7 @@ class ExplainedTruncation:
     """Known bugs of Kafka that leave such a truncation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A replica whose log speaks for it as much as that of the guessed leader, itself included, and what would be lost if it led."""
 
     broker_id: int | Absent

@@ -6,9 +6,9 @@ truncated its log to its high watermark (before KIP-101).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -74,8 +74,7 @@ class Gap(NamedTuple):
     """The leader epoch up to which elections are unknown; none where the gap is not one between leader epochs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipAccount:
+class LeadershipAccount(NamedTuple):
     """The states of one partition, its elections and what is unknown of them."""
 
     partition: TopicPartition
@@ -86,7 +85,7 @@ class LeadershipAccount:
     """`metadata-log`, `log-lines` or `none`."""
     assigned: frozenset[int] | Absent
     """Replicas by the newest assignment."""
-    restarts: Mapping[int, tuple[Restart, ...]] = field(default_factory=dict)
+    restarts: Mapping[int, tuple[Restart, ...]] = MappingProxyType({})
 
     @property
     def is_whole(self) -> bool:

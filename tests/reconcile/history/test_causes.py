@@ -337,7 +337,7 @@ def test_a_leader_that_led_after_an_unclean_shutdown_may_have_lost_what_its_foll
     assert found.confidence == ("proven" if none_committed else "possible")
     # Where lines alone name the leader and no ISR, it may as well have been out of sync.
     lines = [replace(one, recorded_at=Absent.NOT_APPLICABLE, isr=Absent.UNKNOWN) for one in evidence.leaderships]
-    named = replace(account, elections=(account.elections[0]._replace(state=lines[2]),))
+    named = account._replace(elections=(account.elections[0]._replace(state=lines[2]),))
     by_lines = replace(evidence, leaderships=lines, account=named)
     found = cause_of(one, by_lines, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
     assert CauseName.UNKNOWN is found.name
