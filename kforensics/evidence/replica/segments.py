@@ -30,7 +30,7 @@ KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))
+_SEEDS = np.array([[0x243F6A8885A308D3], [0x13198A2E03707344]], dtype=np.uint64)
 
 
 def read_segment(
@@ -235,18 +235,17 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
     """
     if not len(batches):
         return NO_DIGESTS
-    buckets = batches["base_offset"] // BUCKET_OFFSETS
     rows = np.zeros(len(batches), dtype=DIGEST_DTYPE)
-    rows["bucket"] = buckets
-    rows["low"] = _mix(batches, _SEEDS[0])
-    rows["high"] = _mix(batches, _SEEDS[1])
+    rows["bucket"] = batches["base_offset"] // BUCKET_OFFSETS
+    rows["low"], rows["high"] = _mixed(batches)
     rows["batches"] = 1
     rows["position"] = batches["position"]
     return add_digests([rows])
 
 
-def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
+def add_digests(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
     """Return one digest a bucket out of several; the sums wrap at 64 bits."""
+    parts = [part for part in parts if len(part)]
     if len(parts) == 1 and len(parts[0]) == 1:
         return parts[0]
     # To concatenate them, numpy would compare their fields, which takes 30 µs for each part.
@@ -264,9 +263,10 @@ def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
     return out
 
 
-def _mix(batches: BatchTable, seed: np.uint64) -> NDArray[np.uint64]:
+def _mixed(batches: BatchTable) -> NDArray[np.uint64]:
+    """Return two numbers of 64 bits for each batch."""
     # The finaliser of splitmix64, after each word: equal sums of different batches are then a matter of 2**-128.
-    state = batches["base_offset"].astype(np.uint64) * _MIX[0] + seed
+    state = batches["base_offset"].astype(np.uint64) * _MIX[0] + _SEEDS
     for name in ("partition_leader_epoch", "length", "crc"):
         state ^= batches[name].astype(np.int64).astype(np.uint64) * _MIX[0]
         state = (state ^ (state >> np.uint64(30))) * _MIX[1]
