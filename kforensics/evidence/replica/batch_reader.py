@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import BUCKET_OFFSETS, Problem, Replica, Segment
-from kforensics.evidence.replica.ends import PartOfFile, end_of_offsets, indexed_start
+from kforensics.evidence.replica.ends import AROUND_PARTING, PartOfFile, end_of_offsets, indexed_start
 from kforensics.evidence.replica.segments import KEPT_BATCHES
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
@@ -229,6 +229,11 @@ class FileBatchReader:
             return start_position(segment, first_offset), file.size
         index = self._roots[replica.input] / (segment.path.removesuffix(".log") + ".index")
         start = indexed_start(index, file, segment.base_offset, first_offset)
+        kept = segment.batches
+        if last_offset < segment.unread_below and not isinstance(kept, Absent) and len(kept):
+            end = int(kept["position"][0])
+            if 0 <= end - start <= AROUND_PARTING:  # what lies between is asked for next
+                return start, end
         near = indexed_start(index, file, segment.base_offset, last_offset)
         return start, end_of_offsets(file, max(start, near), last_offset)
 
