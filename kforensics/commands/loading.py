@@ -88,10 +88,10 @@ class DirectoryOnDisk:
     ) -> bool:
         """Return whether other versions keep the same segments of the log, and serve the same of them; false too where only their loads can tell."""
         # What only they look at is no problem of the version that was played.
-        contents = _Contents(replace(self, unreadable={}))
+        unreadable = dict(self.unreadable)
         try:
             return loads_alike(
-                self._directory(contents),
+                self._directory(_Contents(self)),
                 outcome,
                 others,
                 clean_shutdown=clean_shutdown,
@@ -100,6 +100,8 @@ class DirectoryOnDisk:
             )
         except EvidenceError:
             return False
+        finally:
+            self.unreadable = unreadable
 
     def _directory(self, contents: "_Contents") -> LoadedDirectory:
         return LoadedDirectory(

@@ -230,7 +230,8 @@ def read_last_time_entry(read: Callable[[int, int], bytes], length: int) -> Time
 
 def read_time_ends(read: Callable[[int, int], bytes], length: int) -> TimeEnds | None:
     """Return the first timestamp and the last entry, as `read` gives bytes at a position, which a broker compares (`TimeIndex.sanityCheck`, before 2.3); None without any."""
-    first, last = _entry(read(0, TIME_ENTRY_LENGTH)), read_last_time_entry(read, length)
+    first = _entry(read(0, TIME_ENTRY_LENGTH))
+    last = first if length // TIME_ENTRY_LENGTH == 1 else read_last_time_entry(read, length)
     return None if first is None or last is None else TimeEnds(first.timestamp, *last)
 
 

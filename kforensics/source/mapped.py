@@ -81,10 +81,6 @@ class HeldRanges(dict[str, list[tuple[tuple[int, ...], int, bytes]]]):
                 return memoryview(data)[position - start : position - start + length]
         return None
 
-    def versions(self, path: str) -> set[tuple[int, ...]]:
-        """Return the versions of a file of which ranges are held."""
-        return {version for version, _, _ in self.get(path, ())}
-
 
 held_ranges = HeldRanges()
 
@@ -208,11 +204,12 @@ class EvidenceFile:
 
     def read(self, position: int, length: int) -> bytes:
         """Return the bytes of a span, fewer if the file ends before; a negative position, which a damaged index may give, reads nothing."""
+        length = min(length, self.size - position)
         if position < 0 or length <= 0:
             return b""
-        buffer = bytearray(min(length, max(self.size - position, 0)))
+        buffer = bytearray(length)
         count = self.read_into(position, memoryview(buffer))
-        return bytes(memoryview(buffer)[:count])
+        return bytes(buffer) if count == length else bytes(buffer[:count])
 
     def windows(self, length: int, position: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from a position up to an end, or that of the file, so many at a time."""
@@ -311,14 +308,14 @@ class _UnopenedFile(EvidenceFile):
 
 def _unopened(path: Path | str) -> EvidenceFile | None:
     """Return a file that is as it was when ranges of it were read that are held; none of another one."""
-    known = held_ranges.versions(os.fspath(path))
-    if not known:
+    known = held_ranges.get(os.fspath(path))
+    if known is None:
         return None
     try:
         file = _UnopenedFile(path, status_of(path))
     except (OSError, ValueError):
         return None  # whoever opens it says why
-    return file if file.version in known else None
+    return file if any(file.version == version for version, _, _ in known) else None
 
 
 def open_evidence(path: Path | str) -> EvidenceFile:

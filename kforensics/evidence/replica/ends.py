@@ -1,5 +1,6 @@
 """The ends of logs: found by their indexes, read in place of whole logs, and held in memory ahead of their use."""
 
+import stat
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,9 +29,9 @@ from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, directories_held, held_ranges, open_evidence, path_below
-from kforensics.source.naming import FileKind
+from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.ranges import Range, at_hand
-from kforensics.source.walk import FoundDirectory, FoundFile, walk_partition
+from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 # Where in a segment the batches of some offsets are, by its offset index, as far as the index leads to batches.
@@ -278,10 +279,10 @@ SMALL_FILE = 64 << 10
 class _End(NamedTuple):
     """The last segment of a log that was stopped cleanly."""
 
-    place: PartitionPlace
-    log: FoundFile
-    offset_index: FoundFile
-    epochs: FoundFile | None
+    log: Range
+    """All of it."""
+    offset_index: Path | str
+    epochs: Range | None
 
 
 @contextmanager
@@ -301,46 +302,48 @@ def ends_at_hand(groups: Iterable[Sequence[PartitionPlace]]) -> Iterator[None]:
 
 def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
     """Note what is read of a log whatever its end is, and return its last segment where its end alone is read."""
-    root = place.state.root
-    kinds: dict[FileKind, list[FoundFile]] = defaultdict(list)
-    for found in walk_partition(place.state.listings, place.path, name=place.path.rpartition("/")[2]):
-        if not isinstance(found, FoundFile) or not isinstance(found.partition, FoundDirectory):
-            continue
-        if not found.name.is_transient:
-            kinds[found.name.kind].append(found)
-    small = [*kinds[FileKind.LEADER_EPOCH_CHECKPOINT], *kinds[FileKind.PARTITION_METADATA]]
-    wanted += [Range(path_below(root, one.path), 0, one.length) for one in small if 0 < one.length <= SMALL_FILE]
-    logs = sorted((one for one in kinds[FileKind.SEGMENT] if one.length), key=lambda one: one.path)
+    lengths: dict[FileKind, dict[str, int]] = defaultdict(dict)
+    for name, mode, length, _ in place.state.listings.rows(place.path)[0]:
+        parsed = parse_file_name(name)
+        if stat.S_ISREG(mode) and not parsed.is_transient:
+            lengths[parsed.kind][name] = length
+
+    def whole(name: str, length: int) -> Range:
+        return Range(path_below(place.state.root, join(place.path, name)), 0, length)
+
+    epochs = [whole(*one) for one in lengths[FileKind.LEADER_EPOCH_CHECKPOINT].items()]
+    small = (*epochs, *(whole(*one) for one in lengths[FileKind.PARTITION_METADATA].items()))
+    wanted += [one for one in small if 0 < one.length <= SMALL_FILE]
+    logs = sorted(one for one in lengths[FileKind.SEGMENT].items() if one[1])
     if not logs or not place.state.clean_shutdown:
         return None
-    wanted.append(Range(path_below(root, logs[0].path), 0, BATCH_HEADER.length))
-    beside = {one.path: one for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) for one in kinds[kind]}
-    times = beside.get(logs[-1].path.removesuffix(".log") + ".timeindex")
-    if times is not None and (last := last_time_entry_span(times.length)) is not None:
-        wanted.append(Range(path_below(root, times.path), last.position, last.length))
-    index = beside.get(logs[-1].path.removesuffix(".log") + ".index")
-    if index is None or index.length < OFFSET_ENTRY_LENGTH:
-        wanted.append(Range(path_below(root, logs[-1].path), 0, min(logs[-1].length, LARGEST_END)))
+    wanted.append(whole(logs[0][0], BATCH_HEADER.length))
+    log, stem = whole(*logs[-1]), logs[-1][0].removesuffix(".log")
+    times, index = f"{stem}.timeindex", f"{stem}.index"
+    if (last := last_time_entry_span(lengths[FileKind.TIME_INDEX].get(times, 0))) is not None:
+        wanted.append(whole(times, last.length)._replace(position=last.position))
+    length = lengths[FileKind.OFFSET_INDEX].get(index, 0)
+    if length < OFFSET_ENTRY_LENGTH:
+        wanted.append(log._replace(length=min(log.length, LARGEST_END)))
         return None
-    page = (index.length - OFFSET_ENTRY_LENGTH) // PAGE * PAGE
-    wanted.append(Range(path_below(root, index.path), page, index.length - page))
-    return _End(place, logs[-1], index, next(iter(kinds[FileKind.LEADER_EPOCH_CHECKPOINT]), None))
+    page = (length - OFFSET_ENTRY_LENGTH) // PAGE * PAGE
+    wanted.append(whole(index, length - page)._replace(position=page))
+    return _End(log, wanted[-1].path, epochs[0] if epochs else None)
 
 
 def _last_batches(group: Sequence[_End]) -> Iterator[Range]:
     """Yield the end of each log of a partition, and more where their epoch checkpoints show that they part."""
     checkpoints = {
-        bytes(held_ranges.find(str(path_below(one.place.state.root, one.epochs.path)), 0, one.epochs.length) or b"")
+        bytes(held_ranges.find(str(one.epochs.path), 0, one.epochs.length) or b"")
         for one in group
         if one.epochs is not None
     }
     for one in group:
-        root = one.place.state.root
-        start = indexed_position(path_below(root, one.offset_index.path))
+        start = indexed_position(one.offset_index)
         if len(checkpoints) > 1:
             start = min(start, max(one.log.length - AROUND_PARTING, 0))
         if 0 <= one.log.length - start <= LARGEST_END:
-            yield Range(path_below(root, one.log.path), start, one.log.length - start)
+            yield Range(one.log.path, start, one.log.length - start)
 
 
 # The time of the first record of a replica whose log is here from its first offset on.

@@ -97,7 +97,7 @@ class _Tails:
             if at < read.first:
                 out.append(self._unread(at, _epochs_within(lineage, self._bases[at], self._end(at)), magics))
             elif at == read.first and read.start:
-                out.append(self._completed(read.segments[at], lineage, low))
+                out.append(self._completed(at, read.segments[at], lineage, low))
             else:
                 out.append(read.segments[at])
         return out
@@ -125,20 +125,15 @@ class _Tails:
         if 0 < start < file.size:
             segment = _scan_end(file, found.path, self._bases[at], start)
             is_found = segment.batch_count and not any(one.span.position == start for one in segment.damage)
-            if is_found and isinstance(segment.first_offset, int):
-                return replace(
-                    segment,
-                    path=found.path,
-                    mtime_ns=file.mtime_ns,
-                    changed=file.changed(),
-                    unread_below=segment.first_offset,
-                ), start
+            if is_found:
+                return segment, start
         return self._scan(found), 0
 
-    def _completed(self, segment: Segment, lineage: Sequence[EpochEntry], low: _Point) -> Segment:
+    def _completed(self, at: int, segment: Segment, lineage: Sequence[EpochEntry], low: _Point) -> Segment:
         """Return a segment of which the end was read with what is known of the rest of it."""
-        at = self._bases.index(segment.base_offset)
-        before = _epochs_within(lineage, self._bases[at], segment.unread_below)
+        assert isinstance(segment.first_offset, int)
+        file = self._open(self._files[at].path)
+        before = _epochs_within(lineage, self._bases[at], segment.first_offset)
         read = (
             segment.epochs[1:]
             if before and segment.epochs[:1] and before[-1].leader_epoch == segment.epochs[0].leader_epoch
@@ -147,6 +142,10 @@ class _Tails:
         newest = [one for one in (segment.max_timestamp_ms, self._newest_indexed(at)) if isinstance(one, int)]
         return replace(
             segment,
+            path=self._files[at].path,
+            mtime_ns=file.mtime_ns,
+            changed=file.changed(),
+            unread_below=segment.first_offset,
             first_offset=low.offset if low.segment == at else segment.base_offset,
             epochs=(*before, *read),
             magics=segment.magics | ({low.magic} if low.segment == at else frozenset[int]()),
