@@ -28,7 +28,7 @@ from kforensics.formats.log.batch_table import (
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
-from kforensics.source.mapped import EvidenceFile, directories_held, held_ranges, open_evidence, path_below
+from kforensics.source.mapped import PAGE, EvidenceFile, directories_held, held_ranges, open_evidence, path_below
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.source.ranges import Range, at_hand
 from kforensics.source.walk import join
@@ -36,9 +36,6 @@ from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 # Where in a segment the batches of some offsets are, by its offset index, as far as the index leads to batches.
 
-
-PAGE = 4096
-"""The bytes of an index that are read at once."""
 
 HEADERS = 256
 """The bytes of a segment that are read at once where its headers alone are of use: those of a few small batches."""

@@ -95,7 +95,7 @@ class _Tails:
         for at in range(len(self._files)):
             magics = frozenset({low.magic}) if at == low.segment else frozenset[int]()
             if at < read.first:
-                out.append(self._unread(at, _epochs_within(lineage, self._bases[at], self._end(at)), magics))
+                out.append(self._unread(at, _epochs_within(lineage, self._bases[at], self._bases[at + 1]), magics))
             elif at == read.first and read.start:
                 out.append(self._completed(at, read.segments[at], lineage, low))
             else:
@@ -163,7 +163,7 @@ class _Tails:
 
     def _unread(self, at: int, epochs: tuple[EpochEntry, ...], magics: frozenset[int]) -> Segment:
         """Return a segment of which nothing was read: it holds what its name, its size and that of the next one say."""
-        found, base, end = self._files[at], self._bases[at], self._end(at)
+        found, base, end = self._files[at], self._bases[at], self._bases[at + 1]
         is_empty = not found.length or end <= base
         return Segment(
             path=found.path,
@@ -183,9 +183,6 @@ class _Tails:
             mtime_ns=found.mtime_ns,
             unread_below=0 if is_empty else end,
         )
-
-    def _end(self, at: int) -> int:
-        return self._bases[at + 1]
 
     # Leader epochs of what was not read.
 
