@@ -18,6 +18,7 @@ from kforensics.commands.seal_of_report import seal_of
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
+from kforensics.findings.answers.graver import with_findings
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import TopicPartition
@@ -54,6 +55,7 @@ def run(
     answer = replace(concluded.answer, unknown=(*concluded.answer.unknown, *unread_commits(case)))
     concluded = concluded._replace(answer=answer)
     concluded = no_calmer_than_cleaners(concluded, case)
+    concluded = concluded._replace(answer=with_findings("diff", concluded.answer, concluded.findings))
     return Result(
         command="diff",
         inputs=compared.inputs,

@@ -22,7 +22,7 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.contents import NODE_NAMES
-from kforensics.findings.answers.graver import Asked
+from kforensics.findings.answers.graver import Asked, with_findings
 from kforensics.findings.answers.model import Answer, State, silence_words, unusable_words
 from kforensics.findings.answers.triage import (
     TopicRow,
@@ -100,7 +100,7 @@ def run(ask: Ask) -> Result[Triage]:
     standing = tuple(one for one in standing_cleaners(case) if one.statement not in told)
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
-    answer = with_cleaners(answer, (*findings, *standing))
+    answer = with_findings("triage", with_cleaners(answer, (*findings, *standing)), findings)
     lines = told_causes(cluster_of(case).log_files, cluster_of(case).events)
     if not _has_replicas(case) and cluster_of(case).log_files:
         from kforensics.commands import logs  # noqa: PLC0415 - where nothing else is there

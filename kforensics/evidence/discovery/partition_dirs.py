@@ -525,7 +525,7 @@ def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
 _COMPACTED = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that brokers create with `cleanup.policy=compact`; any other is one where the cleaner's checkpoint names it."""
 
-_FEWEST_SEGMENTS = 3
+_FEWEST_SEGMENTS, _FEWEST_WHEN_STOPPED = 3, 2
 _LEAST_HOURS_MS = 3_600_000
 """A running cleaner looks every 15 seconds for a log of which half is dirty (`log.cleaner.backoff.ms`, `min.cleanable.dirty.ratio`)."""
 
@@ -564,13 +564,14 @@ def cleaner_lag(
         return None
     files = list(files)
     live = live_segments(files)
-    if len(live) <= _FEWEST_SEGMENTS:
+    fewest = _FEWEST_WHEN_STOPPED if is_stopped else _FEWEST_SEGMENTS
+    if len(live) <= fewest:
         return None
     point = cleaner_point if isinstance(cleaner_point, int) else 0
     closed, end = live[:-1], live[-1][0]
     dirty = [one for one in closed if one[0] >= point]
     total, waiting = sum(length for _, length, _ in closed), sum(length for _, length, _ in dirty)
-    if len(dirty) < _FEWEST_SEGMENTS or not waiting:
+    if len(dirty) < fewest or not waiting:
         return None
     if not is_stopped and waiting * 2 < total:
         return None

@@ -11,6 +11,7 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
+from kforensics.findings.rules.losses import TOLD_BESIDE
 from kforensics.words import Step, counted, in_short_sentences
 
 SENTENCES = re.compile(r"(?<=\.) (?!Then )(?=[A-Z])")
@@ -38,6 +39,16 @@ class Asked(NamedTuple):
     def code(self) -> int:
         """The exit code of the state."""
         return STATES[self.command][self.answer.state]
+
+
+def with_findings(command: str, answer: Answer, findings: Sequence[Finding]) -> Answer:
+    """Return the answer, whose headline names the gravest finding where that alone gives its exit code."""
+    grave = [one for one in findings if one.is_grave]
+    is_told = any(one.statement in answer.headline or one.code in TOLD_BESIDE for one in grave)
+    if STATES[command][answer.state] or not grave or is_told:
+        return answer
+    more = f" {counted(len(grave) - 1, 'more such finding')}, below." if len(grave) > 1 else ""
+    return replace(answer, headline=f"{answer.headline} {grave[0].statement}.{more}")
 
 
 def beyond(headline: str, said: str) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from kforensics.evidence.model import Problem
+from kforensics.findings.answers.graver import with_findings
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code, worst_state
 from kforensics.findings.model import Severity
 from tests.builders.findings import finding
@@ -45,3 +46,17 @@ def test_a_warning_beside_a_calm_state_is_no_calm_exit():
 
     assert exit_code("verify", Answer(state=State.SOUND, headline=""), found[:1], ()) == 0
     assert exit_code("verify", Answer(state=State.SOUND, headline=""), found, ()) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "severity", "headline"),
+    [
+        (State.AGREE, Severity.ERROR, "All agree. it is so. 1 more such finding, below."),
+        (State.AGREE, Severity.NOTE, "All agree."),
+        (State.DIVERGED, Severity.ERROR, "All agree."),
+    ],
+)
+def test_a_calm_headline_names_what_alone_gives_the_exit_code(state, severity, headline):
+    found = tuple(finding("KF206", severity=severity, statement=words) for words in ("it is so", "and so"))
+
+    assert headline == with_findings("diff", Answer(state=state, headline="All agree."), found).headline
