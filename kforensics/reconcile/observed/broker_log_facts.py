@@ -23,7 +23,7 @@ from kforensics.reconcile.observed.logged_events import (
 )
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
-from kforensics.reconcile.observed.logged_truncations import loaded_short
+from kforensics.reconcile.observed.logged_truncations import file_begins, loaded_short
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -389,14 +389,14 @@ _Key = tuple[int, TopicPartition]
 
 
 def logged_ends(
-    events: Iterable[LoggedEvent], recreated_ms: Callable[[str], int | Absent]
+    events: Sequence[LoggedEvent], recreated_ms: Callable[[str], int | Absent]
 ) -> dict[TopicPartition, dict[int, LoggedEnd]]:
     """Return the highest offset that each log is known to have reached since it was last truncated, loaded shorter, deleted or created.
 
     Args:
         recreated_ms: when a topic was created again under its name, in UTC ms since 1970; earlier lines are of another log.
     """
-    since = cache(recreated_ms)
+    since, begins = cache(recreated_ms), file_begins(events)
     by_topic: dict[str, dict[_Key, LoggedEnd]] = {}
     truncated_ms: dict[_Key, int | Absent] = {}
     for item in of_kinds(events, _OF_ENDS):
@@ -412,7 +412,7 @@ def logged_ends(
         key, ends = (node, partition), by_topic.setdefault(partition.topic, {})
         name, behind = _REACHED.get(event.kind, ("", 0))
         value = event.number(name) if name else Absent.NOT_WRITTEN
-        if key in ends and loaded_short(event, ends[key].offset) is not None:
+        if key in ends and loaded_short(item, ends[key].offset, ends[key].time_ms, begins) is not None:
             ends.pop(key)
         reached = value + behind if isinstance(value, int) else None
         is_in_order = event.kind not in _ROLES or truncated_ms.get(key, Absent.UNKNOWN) != item.time_ms

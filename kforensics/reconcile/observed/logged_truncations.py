@@ -5,14 +5,14 @@ fetch reset and by the load of the log; at least by any earlier one, since a log
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import EMPTIED_SEGMENT, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, of_kinds
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, lines_of_nodes, of_kinds
 from kforensics.units import METADATA_TOPIC, TopicPartition
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
@@ -74,6 +74,7 @@ class _LogState:
     end: int | Absent = Absent.UNKNOWN
     is_exact: bool = False
     end_citation: Citation | None = None
+    end_ms: int | Absent = Absent.UNKNOWN
     leader: int | Absent = Absent.UNKNOWN
     leader_epoch: int | Absent = Absent.UNKNOWN
     high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
@@ -84,7 +85,7 @@ class _LogState:
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):
-            self.end, self.is_exact, self.end_citation = end, is_exact, item.citation
+            self.end, self.is_exact, self.end_citation, self.end_ms = end, is_exact, item.citation, item.time_ms
 
     def take_role(self, item: LoggedEvent) -> None:
         value = item.event.number("high_watermark")
@@ -117,10 +118,11 @@ _TOLD = (
 )
 
 
-def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
+def logged_truncations(events: Sequence[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
     """Return every truncation that lines of any node report, in the order of the events; several lines about one truncation count once."""
     states: dict[tuple[int | Absent, TopicPartition], _LogState] = {}
     found: list[LoggedTruncation] = []
+    begins = file_begins(events)
     for item in of_kinds(events, _TOLD):
         partition = _partition(item.event)
         if partition is None or is_of_other_directory(item.event):
@@ -129,7 +131,7 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
             _flag_inside(found, item, partition)
             continue
         state = states.setdefault((item.node_id, partition), _LogState())
-        for truncation in _advance(state, item, partition):
+        for truncation in _advance(state, item, partition, begins):
             if not _merge(found, truncation):
                 found.append(truncation)
     return tuple(found)
@@ -159,7 +161,9 @@ def _partition(event: LogEvent) -> TopicPartition | None:
     return None if isinstance(event.topic_partition, Absent) else event.topic_partition
 
 
-def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
+def _advance(
+    state: _LogState, item: LoggedEvent, partition: TopicPartition, begins: Mapping[int, int]
+) -> Iterator[LoggedTruncation]:
     event = item.event
     match event.kind:
         case Kind.LOG_CREATED | Kind.LOG_DISCARDED | Kind.STRAY_LOG:
@@ -169,7 +173,7 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
             if isinstance(reached, int) and (isinstance(state.end, Absent) or reached > state.end):
                 state.know_end(item, reached, is_exact=False)
         case Kind.LOG_LOADED:
-            loaded = loaded_short(event, state.end)
+            loaded = loaded_short(item, state.end, state.end_ms, begins)
             if loaded is not None:
                 yield from _truncation(state, item, partition, "recovery", target=loaded)
             # The broker has started: whom it followed before says nothing of whom it follows now.
@@ -226,10 +230,29 @@ def _is_of_a_batch(event: LogEvent) -> bool:
 _CHECKSUMS = re.compile(r"Record is corrupt \(stored crc = (\d{1,10}), computed crc = \d{1,10}\)", re.ASCII)
 
 
-def loaded_short(event: LogEvent, reached: int | Absent) -> int | None:
-    """Return where a log ended that was loaded shorter than it had been: its end was not on disk, or the disk was put back; None where that is not so."""
-    loaded = event.number("log_end_offset")
+def file_begins(events: Iterable[LoggedEvent]) -> dict[int, int]:
+    """Return when the lines of each file begin, in UTC ms, by the file's identity; files of which not all lines were kept are left out."""
+    return {
+        id(one.file): one.begin_ms
+        for one in lines_of_nodes(events)
+        if isinstance(one.begin_ms, int) and not one.file.events_dropped
+    }
+
+
+def loaded_short(
+    item: LoggedEvent, reached: int | Absent, since_ms: int | Absent, begins: Mapping[int, int]
+) -> int | None:
+    """Return where a log ended that was loaded shorter than it had been: its end was not on disk, or the disk was put back; None where that is not so.
+
+    Args:
+        since_ms: when it had reached that. The file of the line has all lines since then: others may say what it truncated.
+        begins: as `file_begins` gives it.
+    """
+    event, loaded = item.event, item.event.number("log_end_offset")
     if event.kind is not Kind.LOG_LOADED or _partition(event) == METADATA_PARTITION:
+        return None
+    begin_ms = begins.get(id(item.file))
+    if begin_ms is None or not isinstance(since_ms, int) or begin_ms > since_ms:
         return None
     # An empty log may be another one, or follow a deletion of records.
     is_empty = loaded == event.number("log_start_offset") or not loaded
@@ -301,7 +324,7 @@ def _truncation(
     )
     if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):
         # It fetches from here on, so this is a lower bound.
-        state.end, state.is_exact, state.end_citation = target, False, item.citation
+        state.end, state.is_exact, state.end_citation, state.end_ms = target, False, item.citation, item.time_ms
         if not isinstance(state.high_watermark, Absent) and state.high_watermark.value > target:
             # `Log.truncateTo` lowers it with the log.
             state.high_watermark = state.high_watermark._replace(value=target)

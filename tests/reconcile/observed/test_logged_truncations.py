@@ -7,7 +7,7 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
-from tests.builders.history import log_file, logged_events
+from tests.builders.history import log_file, logged_events, shifted
 
 SINCE_1_0 = "[Log partition=t-0, dir=/d] Truncating to offset {}"
 UP_TO_0_11 = "Truncating log t-0 to offset {}."
@@ -149,3 +149,11 @@ def test_a_log_that_is_loaded_shorter_than_it_was_has_lost_its_end(lines, found)
     truncations = logged_truncations(logged_events(*lines))
 
     assert found == [(one.from_offset, one.to_offset, one.rule) for one in truncations]
+
+
+def test_lines_that_are_missing_may_say_why_a_log_was_loaded_shorter():
+    older, newer = logged_events(REACHED.format(90)), logged_events("Truncating log t-1 to offset 3.", LOADED)
+
+    whole = [*older, *(shifted(one, 60_000) for one in newer)]
+
+    assert {"t-1"} == {str(one.topic_partition) for one in logged_truncations(whole)}
