@@ -246,7 +246,7 @@ def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
     year = None
     if latest is not None and days:
         last = dt.datetime.fromtimestamp(max(days) / 1000, dt.UTC).year
-        year = min(range(last - 1, last + 2), key=lambda one: abs((_day_ms(one, *latest) or 0) - max(days)))
+        year = min((last - 1, last, last + 1), key=lambda one: abs((_day_ms(one, *latest) or 0) - max(days)))
     elif latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
         changed = dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC)
         year = changed.year - (latest > ((changed + dt.timedelta(days=1)).month, 31))

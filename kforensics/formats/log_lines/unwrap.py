@@ -34,9 +34,10 @@ _BYTES_TOLD = 256
 """The first bytes of a file by which its encoding is told where it does not name it."""
 _LINE_END = 0x0A
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-_BLANKS = re.compile(
-    rb"(\xc2\xa0|(?<![\x80-\xff])\xa0|\xe2\x80\xaf|\xe2\x80\x87)|\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf"
+_UNSEEN = re.compile(
+    rb"[\xa0\xc2\xe2\xef](?:(?<=\xc2)[\xa0\xad]|(?<=\xe2)(?:\x80[\x87\x8b-\x8d\xaf]|\x81\xa0)|(?<=\xef)\xbb\xbf|(?<![\x80-\xff]\xa0)(?<=\xa0))"
 )
+_BLANKS = {b"\xa0", b"\xc2\xa0", b"\xe2\x80\x87", b"\xe2\x80\xaf"}
 """What editors and pages write for a blank, and what they put into words unseen."""
 _QUOTED = re.compile(rb"(?m)^(?:> ?)+")
 _ESCAPED_BYTE = re.compile(rb"=([0-9A-F]{2})")
@@ -183,7 +184,7 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
     if _DOCKER_TEXT in head or (_SPLIT.search(head) is not None and b" P " in data):
         data = _joined(data)
     if not data.isascii():
-        data = _BLANKS.sub(_blank, data)
+        data = _UNSEEN.sub(_blank, data)
     if b"=\n" in head and b"=3D" in head:
         data = _of_mail(data)
     if data[:1] == b">" or b"\n>" in data:
@@ -193,14 +194,14 @@ def plain(data: bytes, encoding: Encoding) -> bytes:
     elif len(data) < _LONGEST_WRAPPED:
         data = _without_wraps(data)
     if encoding.markup is not None:
-        data = _BLANKS.sub(_blank, of_elements(data, encoding.markup))
+        data = _UNSEEN.sub(_blank, of_elements(data, encoding.markup))
     if b'"MESSAGE"' in head:
         data = _BYTE_LISTS.sub(_listed_bytes, data)
     return data
 
 
 def _blank(found: re.Match[bytes]) -> bytes:
-    return b" " if found[1] else b""
+    return b" " if found[0] in _BLANKS else b""
 
 
 def _of_mail(data: bytes) -> bytes:
