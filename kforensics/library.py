@@ -72,11 +72,16 @@ class Answered(Result[Body]):
 
     def _rows(self, kind: str) -> list[dict[str, Any]]:
         if self.command == "dump":
-            lines = (json.loads(line) for piece in self._pieces(OutputFormat.JSONL) for line in piece.splitlines())
+            lines = [json.loads(line) for piece in self._pieces(OutputFormat.JSONL) for line in piece.splitlines()]
+            if kind not in _TYPES and all(line["type"] != kind for line in lines):
+                raise ValueError(
+                    f"dump has no rows {kind!r}; there are {', '.join(sorted({one['type'] for one in lines}))}"
+                )
             return [line for line in lines if line["type"] == _TYPES.get(kind, kind)]
         document = self.to_dict()
         lists = {name: value for name, value in document.items() if isinstance(value, list)}
-        lists["statements"] = lists["findings"]
+        if "findings" in lists:
+            lists["statements"] = lists["findings"]
         if "timeline" in lists:
             lists["events"] = lists["timeline"]
         if self.command in {"diff", "metadata"}:
@@ -130,7 +135,7 @@ class Audited(Answered[Body]):
         return frames.frame_of(session, tables.open_audit(location, body.audit_id), kind)
 
 
-_TYPES = {"batches": "batch", "records": "record"}
+_TYPES = {"batch": "batch", "batches": "batch", "record": "record", "records": "record"}
 """The types of lines by the names of rows."""
 
 _LOG = ("topic", "partition", "broker_id", "node_id", "input", "path")
@@ -180,6 +185,8 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
             result = run(asked)
         kind = Audited if name in {"fleet-audit", "fleet-report"} else Answered
         found = kind(**{one.name: getattr(result, one.name) for one in fields(result)})
+        if name == "seal" and callable(found.concluded):  # a manifest, or its check, is read once
+            found.concluded = found.concluded()
         if isinstance(found, Audited):
             found.storage, found.session = asked.storage, session
         shown = {one.option.shown: getattr(asked, one.field) for one in options_of(name) if one.option.shown}

@@ -43,7 +43,7 @@ def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys)
     node = fixtures / "unclean-election" / "broker-2"
     manifest = tmp_path / "manifest.jsonl"
     sealed = kforensics.seal(node, jobs=1)
-    manifest.write_text("".join(sealed.body.pieces))
+    manifest.write_text(sealed.body.listed)
     results: dict[str, Result[Any]] = {
         "ls": kforensics.ls(node),
         "dump": kforensics.dump(node),
@@ -227,6 +227,17 @@ def test_settings_are_given_as_a_mapping_or_as_words(fixtures):
     assert by_names != without
 
 
+def test_a_manifest_and_its_check_say_the_same_each_time(fixtures, tmp_path):
+    tree = fixtures / "unclean-election"
+    sealed = kforensics.seal(tree / "broker-1" / "orders-0")
+    (tmp_path / "manifest").write_text(sealed.body.listed)
+    checked = kforensics.seal(tree / "broker-2" / "orders-0", check=tmp_path / "manifest")
+
+    assert sealed.to_dict() == sealed.to_dict()
+    assert "changed" in repr(checked)
+    assert checked.to_dict()["differences"] == checked.to_dict()["differences"] != []
+
+
 def test_rows_are_tables_in_which_what_is_absent_is_null(fixtures):
     tree = fixtures / "unclean-election"
     compared = kforensics.diff(tree, jobs=1)
@@ -236,8 +247,11 @@ def test_rows_are_tables_in_which_what_is_absent_is_null(fixtures):
         table = compared.to_arrow(kind)
         assert len(document[kind]) == table.num_rows > 0
     assert [one["state"] for one in document["partitions"]] == compared.to_arrow("partitions")["state"].to_pylist()
-    with pytest.raises(ValueError, match="no rows 'nothing'; there are"):
-        compared.to_arrow("nothing")
+    sealed = kforensics.seal(tree / "broker-1" / "orders-0")
+    assert 0 < sealed.to_arrow("entries").num_rows
+    for result in (compared, sealed, kforensics.dump(tree / "broker-1" / "orders-0")):
+        with pytest.raises(ValueError, match="no rows 'nothing'; there are"):
+            result.to_arrow("nothing")
 
 
 @pytest.mark.parametrize("name", ["record", "records"])

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,8 +70,8 @@ class CheckedManifest:
     """A manifest compared with what is there now."""
 
     check: SealCheck
-    differences: Iterator[Difference]
-    """Each difference, once, as it is met: a million of them need no memory."""
+    differences: Iterable[Difference]
+    """Each difference, as it is met: a million of them need no memory; those that were not read when the answer is asked for are kept."""
     signature: CheckedSignature | None = field(default=None, init=False)
     """Checked once the differences have been read to their end."""
 
@@ -138,8 +138,7 @@ def check(request: Ask) -> Result[CheckedManifest]:
     body = CheckedManifest(check=found, differences=differences())
 
     def conclude() -> Conclusion:
-        for _ in body.differences:
-            pass
+        body.differences = [*body.differences]
         checked = body.signature
         assert checked is not None
         total = found.sealed.files + found.sealed.directories + found.sealed.others

@@ -18,7 +18,7 @@ NODE = CLUSTER / "broker-2"
 def _manifest(scratch):
     manifest = scratch / "manifest"
     if not manifest.exists():
-        manifest.write_text("".join(kforensics.seal(NODE, jobs=1).body.pieces))
+        manifest.write_text(kforensics.seal(NODE, jobs=1).body.listed)
     return manifest
 
 
