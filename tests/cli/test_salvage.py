@@ -896,3 +896,11 @@ def test_records_of_an_earlier_topic_whose_deletion_nobody_recorded_are_saved(in
     explained = json.loads(capsys.readouterr().out)
     assert "maybe-lost" == explained["answer"]["state"]
     assert not [one for one in explained["operations"] if one["kind"] == "recreated-topic"]
+
+
+def test_what_others_than_the_leader_hold_for_good_is_at_risk(incident, capsys):
+    """The leader's log is damaged, and no rule makes it copy what another replica holds intact."""
+    final = incident("damage-unread-2.8") / "snapshots" / "99-final"
+    _, document = salvage(capsys, final, "--what", "at-risk", "--plan", "--leader", "1")
+
+    assert document["answer"]["headline"].startswith("5 of 5 records at risk of audit-0 can be saved")

@@ -83,8 +83,8 @@ KNOWN = (
     ),
     Meant(
         "all commands have one verdict",
-        r"^triage: .*; verify: damaged \(1 of .*-delete can't be read",
-        "damage in a directory that waits for its deletion takes nothing of what is in use",
+        r"^triage: .*; verify: damaged \(1 of .*-(?:delete|stray) can't be read",
+        "damage in a directory that was set aside takes nothing of what is in use",
     ),
     Meant(
         "all commands have one verdict",
@@ -451,8 +451,10 @@ def groups_beside_triage(subject: Subject) -> Iterator[str]:
 
 
 def earlier_copies_alike(subject: Subject) -> Iterator[str]:
-    """With earlier copies `triage` is as grave as `explain`."""
+    """With earlier copies `triage` is as grave as `explain`, but for what was never committed."""
     asked, explained = subject.triage(before=True), subject.explain()
+    if state(explained) == "uncommitted-lost":
+        return
     if (explained["exit_code"] == 1 and asked["exit_code"] != 1) or explained["exit_code"] > asked["exit_code"] == 0:
         yield f"explain: {state(explained)} ({headline(explained)}); triage: {state(asked)} ({headline(asked)})"
 

@@ -160,14 +160,16 @@ def _source(request: Ask, leader: int | Absent, *, is_known: bool) -> str:
 
 
 def at_risk_tasks(case: Case) -> Tasks:
-    """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds."""
+    """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds, or others than the leader for good."""
     from kforensics.commands.comparing import compare  # noqa: PLC0415 - for what is at risk alone
 
     compared = compare(now_of(case), keep_quiet=True)
+    parted = frozenset(one.partition for one in compared.partitions if one.state is State.DIVERGED)
+    apart = _apart(case, parted) if parted else {}
     places = places_of(case).by_partition
     tasks = []
     for report in compared.reports:
-        wanted = tuple(dict.fromkeys(_at_risk(report)))
+        wanted = tuple(dict.fromkeys(_at_risk(report))) or apart.get(report.partition, ())
         if wanted:
             choice = report.leader
             tasks.append(
@@ -186,6 +188,17 @@ def at_risk_tasks(case: Case) -> Tasks:
         partitions=len(compared.partitions),
         unsettled=tuple(one.partition for one in compared.partitions if one.state is State.UNKNOWN),
     )
+
+
+def _apart(case: Case, parted: frozenset[TopicPartition]) -> dict[TopicPartition, tuple[Wanted, ...]]:
+    """Return what only others than the leader hold of partitions whose replicas stay different."""
+    from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and for few
+
+    found = explain(replace(now_of(case), is_weighed=True, only=parted))
+    return {
+        one.partition: tuple(_wanted_of(entry) for entry in one.losses if entry.in_use and entry.was_committed != "no")
+        for one in found.incidents
+    }
 
 
 def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:

@@ -566,7 +566,8 @@ def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
     if guess is None or guess.view is not leader.view or not guess.tied_with:
         return ()
     found = []
-    for candidate in (leader, *(copy for copy in now if copy.broker_id in guess.tied_with)):
+    tied = sorted((copy for copy in now if copy.broker_id in guess.tied_with), key=lambda one: str(one.broker_id))
+    for candidate in (leader, *tied):
         others = [copy for copy in known.copies if copy is not candidate]
         lost = lost_batches(candidate, others, known.agreement, known.reader)
         losses = find_losses(candidate, lost, judge, known.reader, deleted_below=known.deleted.below)
