@@ -75,14 +75,13 @@ class Explanation:
         return tuple(returned_words(self.incidents))
 
     @property
-    def has_open_elections(self) -> bool:
-        """Whether it is not known of an election on record whether it lost anything."""
-        return any(doubt.kind is DoubtKind.ELECTION for incident in self.incidents for doubt in incident.doubts)
-
-    @property
-    def has_early_losses(self) -> bool:
-        """Whether retention took records before their time."""
-        return any(loss.cause is CauseName.RETENTION for incident in self.incidents for loss in incident.losses)
+    def leaves_open(self) -> bool:
+        """Whether an election on record may have lost records, or retention took some before their time."""
+        return any(
+            any(doubt.kind is DoubtKind.ELECTION for doubt in incident.doubts)
+            or any(loss.cause is CauseName.RETENTION for loss in incident.losses)
+            for incident in self.incidents
+        )
 
     def citations(self) -> Iterator[Citation]:
         """Yield every citation, in no order, some more than once."""

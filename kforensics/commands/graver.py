@@ -127,7 +127,7 @@ def _asked_of_history(judged: Sequence[JudgedPartition] | None, case: Case) -> _
     is_lost = state in _LOSSES and (
         _is_lost(explained, silent) or any(one.counts_at_least for one in explained.incidents)
     )
-    is_open = state is State.UNKNOWN and (explained.has_open_elections or explained.has_early_losses)
+    is_open = state is State.UNKNOWN and explained.leaves_open
     before = explained.returned or (tuple(lost_before(judged or ())) if is_open else ())
     return _History(
         is_answered=state is not State.UNKNOWN,

@@ -97,7 +97,7 @@ def run(request: Ask) -> Result[SalvageReport]:
     image_problems: list[Problem] = []
     carved = carve(request.images, case.inputs, image_problems) if request.images else None
     inputs = case.inputs.described if carved is None else carved.inputs
-    folder = _folder_of(request)
+    folder = OutFolder(None if request.plan else request.out)
     shared = _Shared(case, found.facts, folder, carved=carved)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
@@ -144,10 +144,6 @@ def run(request: Ask) -> Result[SalvageReport]:
     return _result(inputs, report, found_now._replace(answer=no_calmer_than_order(found_now.answer, case)))
 
 
-def _folder_of(request: Ask) -> OutFolder:
-    return OutFolder(None if request.plan else request.out)
-
-
 def _run_carving(request: Ask, out: Path | None) -> Result[SalvageReport]:
     """Save what disk images hold and no given replica does."""
     problems: list[Problem] = []
@@ -158,7 +154,7 @@ def _run_carving(request: Ask, out: Path | None) -> Result[SalvageReport]:
     )
     problems += inputs.problems
     carved = carve(request.images, inputs, problems)
-    folder = _folder_of(request)
+    folder = OutFolder(None if request.plan else request.out)
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()

@@ -53,17 +53,14 @@ class Task:
     """Of which no input holds a copy, unless an image does."""
 
 
-_NOTHING_SAID = Answer(state=State.COMPLETE, headline="")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
     """Everything that is to be saved."""
 
     tasks: tuple[Task, ...]
     problems: tuple[Problem, ...]
-    answer: Answer = _NOTHING_SAID
-    """Of the command that says what is lost or at risk."""
+    answer: Answer
+    """Of the command that says what is lost or at risk; of all records, that they are all."""
     partitions: int = 0
     """Partitions that were looked at."""
     facts: ClusterFacts | None = None
@@ -109,7 +106,11 @@ def lost_tasks(case: Case) -> Tasks:
                     partition=incident.partition,
                     places=places.get(incident.partition, ()),
                     leader=leader,
-                    leader_source=_source(case.ask, incident.leader, is_known=incident.is_leader_known),
+                    leader_source="option"
+                    if case.ask.leader is not None and case.ask.leader == incident.leader
+                    else "recorded"
+                    if incident.is_leader_known
+                    else "guessed",
                     wanted=wanted,
                     unheld=unheld,
                 )
@@ -142,21 +143,9 @@ def _wanted_of(entry: "Loss") -> Wanted:
 
 
 def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:
-    found = [
-        (log.input, log.path)
-        for log in incident.logs
-        if log.is_final
-        and not log.is_remnant
-        and log.broker_id == incident.leader
-        and log.log_end_offset == incident.log_end_offset
-    ]
-    return found[0] if found else None
-
-
-def _source(request: Ask, leader: int | Absent, *, is_known: bool) -> str:
-    if request.leader is not None and request.leader == leader:
-        return "option"
-    return "recorded" if is_known else "guessed"
+    end = (incident.leader, incident.log_end_offset)
+    logs = (one for one in incident.logs if one.is_final and not one.is_remnant)
+    return next(((one.input, one.path) for one in logs if (one.broker_id, one.log_end_offset) == end), None)
 
 
 def at_risk_tasks(case: Case) -> Tasks:
@@ -243,6 +232,7 @@ def all_tasks(case: Case) -> Tasks:
     )
     return Tasks(
         tasks=tasks,
+        answer=Answer(state=State.COMPLETE, headline=""),
         problems=(*places.problems, *gathered.problems, *gathered.left_out),
         partitions=len(tasks),
         facts=gathered.facts,

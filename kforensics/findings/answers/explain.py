@@ -437,7 +437,13 @@ def _shown_by_disks(
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     # What an unclean election took is asked before what a restart may have taken.
     of_unclean = (
-        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _unclean_epochs(one)
+        (one, doubt)
+        for one in affected
+        if one.account is not None
+        for election in one.account.risky
+        if election.risk is Risk.UNCLEAN
+        for doubt in one.doubts
+        if doubt.leader_epoch == election.state.leader_epoch
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
@@ -452,11 +458,6 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
         next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     )
     return f"The inputs do not show {doubt.words} ({incident.partition})"
-
-
-def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:
-    risky = () if incident.account is None else incident.account.risky
-    return frozenset(one.state.leader_epoch for one in risky if one.risk is Risk.UNCLEAN)
 
 
 def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:
