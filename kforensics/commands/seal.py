@@ -71,7 +71,7 @@ class CheckedManifest:
 
     check: SealCheck
     differences: Iterable[Difference]
-    """Each difference, as it is met: a million of them need no memory; those that were not read when the answer is asked for are kept."""
+    """Each difference, once, as it is met: a million of them need no memory."""
     signature: CheckedSignature | None = field(default=None, init=False)
     """Checked once the differences have been read to their end."""
 
@@ -138,7 +138,7 @@ def check(request: Ask) -> Result[CheckedManifest]:
     body = CheckedManifest(check=found, differences=differences())
 
     def conclude() -> Conclusion:
-        body.differences = [*body.differences]
+        body.differences = [*body.differences]  # what was not written before the answer is asked for
         checked = body.signature
         assert checked is not None
         total = found.sealed.files + found.sealed.directories + found.sealed.others
