@@ -25,6 +25,7 @@ from kforensics.protocol.versions import KafkaVersion, parse_inter_broker_versio
 
 _FIRST_THAT_TAKES_A_DIRECTORY_TWICE = KafkaVersion(4, 4)
 _FIRST_THAT_IS_NO_PREVIEW = KafkaVersion(3, 3)
+_FIRST_WITH_CONTROL_PLANE = KafkaVersion(2, 2)
 _FIRST_WITH_TWO_ON_A_PORT = KafkaVersion(3, 6)
 """Two listeners may have one port, with an address of IPv4 and one of IPv6."""
 _FIRST_THAT_CHECKS_LISTS = KafkaVersion(4, 2)
@@ -275,13 +276,18 @@ def is_migrating(values: Mapping[str, str]) -> bool:
 
 
 def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
-    """Judge the roles, the voters, the listeners and the migration that a `server.properties` names, as a start without ZooKeeper does (`KafkaConfig`)."""
+    """Judge the ids, the roles, the voters, the listeners and the migration that a `server.properties` names, as `KafkaConfig` does; of one with neither roles nor ZooKeeper, which may be a part, nothing."""
     roles = {*_listed(values, "process.roles")}
     configured = values.get("node.id", values.get("broker.id", "")).strip()
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
-    if not roles or isinstance(node_id, Absent):
+    is_later = bool(roles) or version >= _FIRST_THAT_IS_NO_PREVIEW
+    is_kraft, zookeeper = bool(roles), values.get("zookeeper.connect", "").strip()
+    if isinstance(node_id, Absent) if is_kraft else version >= FIRST_WITHOUT_ZOOKEEPER or not zookeeper:
         return None
     number = _whole(configured, 32)
+    reserved = _whole(values.get("reserved.broker.max.id", "1000"), 32) or 0
+    is_made = values.get("broker.id.generation.enable", "true").strip().lower() == "true"
+    is_of_zookeeper = (is_made and -1 <= (number or 0) <= reserved) or (not is_made and (number is None or number >= 0))
     migrates = (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and is_migrating(values)
     named = configured_voters(values)
     voters, servers = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
@@ -290,16 +296,21 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     is_controller = "controller" in roles
     refusal = _first(
         {
-            "node-id": number is not None and number < 0,
-            "two-ids": "broker.id" in values and values["broker.id"].strip() != configured,
+            "node-id": is_kraft and number is not None and number < 0,
+            "two-ids": is_later and "broker.id" in values and values["broker.id"].strip() != configured,
             "role-twice": version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
-            "migration": migrates and not values.get("zookeeper.connect", "").strip(),
-            "no-controller-listener": not values.get("controller.listener.names", "not given").strip(),
+            "migration": migrates and not zookeeper,
+            "controllers-with-zookeeper": is_later
+            and not (is_kraft or migrates)
+            and _listed(values, "controller.listener.names"),
+            "migration-voters": migrates and not is_kraft and not named and not has_servers,
+            "no-controller-listener": is_kraft and not values.get("controller.listener.names", "not given").strip(),
         }
     )
     is_whole = "config.providers" not in values and not any(map(_HIDDEN.fullmatch, values.values()))
     if refusal is None and is_whole:
         addresses = [(voters, one) for one in values.get(voters, "").split(",") if values.get(voters, "").strip()]
+        addresses = addresses if version >= FIRST_KRAFT else []
         addresses += [(servers, one) for one in values.get(servers, "").split(",") if has_servers]
         wrong = [(name, one.strip()) for name, one in addresses if not _is_address(name, one.strip())]
         ports = (
@@ -307,21 +318,22 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
             if not wrong
             else []
         )
-        is_judged = _FIRST_THAT_IS_NO_PREVIEW <= version < FIRST_WITHOUT_ZOOKEEPER
+        is_judged = is_kraft and _FIRST_THAT_IS_NO_PREVIEW <= version < FIRST_WITHOUT_ZOOKEEPER
         level = values.get("inter.broker.protocol.version", "").strip() if is_judged else ""
         refusal = _first(
             {
-                "voter-id": next((one for one in named if not is_voter_id(one.removeprefix("-"))), ""),
+                "voter-id": next((one for one in named if addresses and not is_voter_id(one.removeprefix("-"))), ""),
                 "address": next((f"{name}={one}" for name, one in wrong), ""),
                 "port": next(iter(ports), ""),
                 "level": level if level and parse_inter_broker_version(level) < _FIRST_KRAFT_LEVEL else "",
             }
-        ) or _refuse_listeners(values, roles, version)
+        ) or _refuse_listeners(values if is_kraft else {"listeners": "PLAINTEXT://:9092", **values}, roles, version)
     about = f"node id {node_id}, {voters}={', '.join(named)}"
-    is_wrong = bool(named) and (node_id in own) is not is_controller
+    is_wrong = is_kraft and bool(named) and (node_id in own) is not is_controller
     return refusal or _first(
         {
-            "no-voters": not named and voters in values and not has_servers,
+            "broker-id": not is_kraft and not is_of_zookeeper,
+            "no-voters": is_kraft and not named and voters in values and not has_servers,
             "controller-no-voter": about if is_wrong and is_controller else "",
             "broker-voter": about if is_wrong else "",
         }
@@ -330,15 +342,18 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
 
 def _is_address(name: str, text: str) -> bool:
     """Whether a text is the address of a controller; of voters it has an id before it."""
-    return _ADDRESS.fullmatch(text.rpartition("@")[2]) is not None and ("@" in text) is name.endswith("voters")
+    voter, _, address = text.rpartition("@")
+    return _ADDRESS.fullmatch(address) is not None and bool(voter) is name.endswith("voters")
 
 
 def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version: KafkaVersion) -> Refusal | None:
-    """Judge the listeners of a node by its roles and by the protocols that they are mapped to."""
+    """Judge the listeners of a node by its roles, none with ZooKeeper, and by the protocols that they are mapped to."""
     mapping = [one.rpartition(":") for one in _listed(values, "listener.security.protocol.map")]
     protocols = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in mapping}
-    of_controller = {*_listed(values, "controller.listener.names")}
-    mapped = protocols or dict.fromkeys(_PROTOCOLS | {one.upper() for one in of_controller}, "PLAINTEXT")
+    names_controllers = roles or version >= _FIRST_THAT_IS_NO_PREVIEW
+    of_controller = {*_listed(values, "controller.listener.names")} if names_controllers else set()
+    every = dict.fromkeys(_PROTOCOLS | {one.upper() for one in of_controller}, "PLAINTEXT")
+    mapped = protocols if "listener.security.protocol.map" in values else every
     places = [(key, one, _END_POINT.fullmatch(one)) for key in _LISTENERS for one in _listed(values, key)]
     ends = {key: [one for other, _, one in places if other == key and one] for key in _LISTENERS}
     named = {key: [one["name"].upper() for one in found] for key, found in ends.items()}
@@ -347,7 +362,7 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
     for one in ends["listeners"]:
         hosts.setdefault(one["port"], []).append(one["host"].strip("[]"))
     brokers, takes_two = listening - of_controller, version >= _FIRST_WITH_TWO_ON_A_PORT
-    is_broker, is_controller = "broker" in roles, "controller" in roles
+    is_broker, is_controller = not roles or "broker" in roles, "controller" in roles
     early = {one.upper() for one in _listed(values, "early.start.listeners")} - listening - of_controller
     in_capitals = {one.upper() for one in of_controller}
     shared = [
@@ -374,12 +389,13 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
             "early": early and version >= _FIRST_THAT_IS_NO_PREVIEW,
         }
     )
-    if refusal is not None or not listening:
+    if refusal is not None or (roles and not listening):
         return refusal
     key, protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
     is_named, text = key in values, values.get(protocol, "PLAINTEXT").strip()
     own = values[key].strip().upper() if is_named else text
-    plane = values.get("control.plane.listener.name", "").strip() if version < FIRST_WITHOUT_ZOOKEEPER else ""
+    has_plane = _FIRST_WITH_CONTROL_PLANE <= version < FIRST_WITHOUT_ZOOKEEPER
+    plane = values.get("control.plane.listener.name", "").strip() if has_plane else ""
     mechanisms = values.get("sasl.enabled.mechanisms", "GSSAPI")
     mechanisms = values.get(f"listener.name.{own.lower()}.sasl.enabled.mechanisms", mechanisms)
     mechanism = values.get("sasl.mechanism.inter.broker.protocol", "GSSAPI").strip()
@@ -388,13 +404,16 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
     is_sasl = mapped.get(own, own).startswith("SASL")
     return _first(
         {
-            "empty-name": is_named and not own,
-            "own-protocol": own if not is_named and own not in _PROTOCOLS else "",
+            "empty-name": (is_named and not own)
+            or (not roles and has_plane and not values.get("control.plane.listener.name", "-").strip()),
+            "own-protocol": own or " " if not is_named and own not in _PROTOCOLS else "",
             "name-and-protocol": is_named and protocol in values,
             "own-unmapped": own if is_named and own not in mapped else "",
             "plane-unmapped": plane and plane.upper() not in mapped,
-            "plane": bool(plane),
-            "nothing-advertised": is_broker and not values.get("advertised.listeners", "not given").strip(),
+            "plane": roles and plane,
+            "plane-own": plane and plane.upper() == own,
+            "nothing-advertised": is_broker
+            and not (values.get("advertised.listeners", "not given").strip() and (advertised or listening)),
             "own-not-advertised": own if is_broker and own not in (advertised or brokers) else "",
             "advertised-not-listening": is_broker and advertised - listening,
             "meta-address": is_broker and any(one["host"] == "0.0.0.0" for one in shown),  # noqa: S104 - what it refuses

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.commands.capturing.redacting import without_secrets
+from kforensics.damage import Absent
 from kforensics.protocol.loading.settings import never_ready, refuse_roles, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import JUDGED_NODES, NAMES, OF_A_NODE, values_of
@@ -169,3 +170,36 @@ def test_settings_of_nodes_without_zookeeper_are_refused_as_kafka_refuses_them(v
             different.append((case, said, found))
 
     assert different == []
+
+
+@pytest.mark.parametrize(
+    ("given", "versions", "exception"),
+    [
+        ({}, "", ""),
+        ({"listeners": "P://:9092"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"listeners": "P:9092"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"listeners": " "}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"listener.security.protocol.map": ""}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"inter.broker.listener.name": "X"}, "1.1 2.8 3.3 3.9", "ConfigException"),
+        ({"security.inter.broker.protocol": "SSL"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"control.plane.listener.name": "X"}, "2.8 3.3 3.9", "ConfigException"),
+        ({"control.plane.listener.name": "PLAINTEXT"}, "2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"controller.quorum.voters": "one@h:1"}, "2.8 3.3 3.9", "ConfigException"),
+        ({"controller.quorum.voters": "@h:1"}, "2.8 3.3 3.9", "ConfigException"),
+        ({"controller.listener.names": "X"}, "3.3 3.9", "IllegalArgumentException"),
+        ({"node.id": "2"}, "3.3 3.9", "ConfigException"),
+        ({"zookeeper.metadata.migration.enable": "true"}, "3.9", "ConfigException"),
+        ({"broker.id": "2000"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"broker.id": "-1"}, "", ""),
+        ({"broker.id": "-1", "broker.id.generation.enable": "false"}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"listeners": "P://:9092", "process.roles": ""}, "1.1 2.8 3.3 3.9", "IllegalArgumentException"),
+        ({"listeners": "P://:9092", "zookeeper.connect": ""}, "", ""),
+    ],
+)
+def test_a_broker_with_zookeeper_is_judged_by_its_listeners_and_ids_as_kafka_does(given, versions, exception):
+    """As `KafkaConfig` of 1.1.1, 2.8.1, 3.3.2 and 3.9.1 did."""
+    for version in ("1.1", "2.8", "3.3", "3.9"):
+        asked = KafkaVersion(*map(int, version.split(".")))
+        found = refuse_roles(asked, Absent.UNKNOWN, {"zookeeper.connect": "h:1", "broker.id": "1", **given})
+        assert (found.exception if found else "") == (exception if version in versions.split() else "")
