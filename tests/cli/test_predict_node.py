@@ -1466,7 +1466,8 @@ def test_a_broker_with_zookeeper_that_migrates_is_not_judged_by_its_copy_of_the_
     assert (start["outcome"], start["loads_logs"]) == ("exits", False)
     assert "Found unexpected version 1" in start["reason"]
 
-    file.write_text(f"{settings}zookeeper.metadata.migration.enable=true\n")
+    controllers = "controller.quorum.voters=100@c:9093\ncontroller.listener.names=CONTROLLER\n"
+    file.write_text(f"{settings}zookeeper.metadata.migration.enable=true\n{controllers}")
     document, _ = predict(capsys, node, file, "--kafka", "3.9.1")
     assert document["starts"][0]["outcome"] == "starts"
     assert {log["becomes"] for log in document["logs"]} == {"kept"}

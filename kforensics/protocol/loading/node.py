@@ -308,7 +308,7 @@ def refuse_quorum_state(
     if is_alone and epoch == LARGEST_INT32:
         words = "Received invalid partition leader epoch entry: quorum-state has the greatest epoch, and the only voter elects itself in the next"
         return Refusal("IllegalArgumentException", words)
-    if is_alone and state.voted_id == node_id and version < _FIRST_WITH_PREVOTE:
+    if is_alone and state.voted_id == node_id != leader and version < _FIRST_WITH_PREVOTE:
         words = "Cannot transition to Candidate since this node is already a Leader"
         return Refusal("IllegalStateException", f"{words}: quorum-state has a vote of the only voter for itself")
     is_followed = isinstance(leader, int) and is_later
