@@ -267,6 +267,7 @@ def joined_names(names: Iterable[str], word: str) -> str:
     parts = []
     for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):
         numbers = [name.rpartition(" ")[2] for name in every if name.rpartition(" ")[0] == kind]
-        several = f"{kind}s {', '.join(numbers[:-1])} {word} {numbers[-1]}"
+        kinds = "the nodes at" if kind == "the node at" else f"{kind}s"
+        several = f"{kinds} {', '.join(numbers[:-1])} {word} {numbers[-1]}"
         parts.append(several if len(numbers) > 1 else f"{kind} {numbers[0]}".strip())
     return f" {word} ".join(parts)

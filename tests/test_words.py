@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.words import in_short_sentences, time_of_day, utc_text, utc_words
+from kforensics.words import in_short_sentences, joined_by_and, time_of_day, utc_text, utc_words
 
 LAST_MS = 253_402_300_799_999
 
@@ -45,3 +45,8 @@ def test_a_long_sentence_is_broken_between_its_clauses_and_a_short_one_is_not():
     assert in_short_sentences(long) == (
         f"{' '.join(['word'] * 28)} of it. Whether more is lost is unknown (the log ends; no copy is given). orders-0 has no leader. {short}"
     )
+
+
+def test_names_of_one_kind_stand_together():
+    assert joined_by_and(["broker 2", "controller 100", "broker 1"]) == "brokers 1 and 2 and controller 100"
+    assert joined_by_and(["the node at /b", "the node at /a"]) == "the nodes at /a and /b"
