@@ -45,7 +45,6 @@ CAUSES = {
     "power-cut-2.8": {"power-loss"},
     "power-loss-4.x": {"power-loss", "last-replica-standing"},
     "reassignment-jbod-2.8": {"recreated-topic"},
-    "set-back-4.1": {"disk-restored"},
     "unclean-election-2.8": {"unclean-election"},
     "unclean-election-4.x": {"unclean-election"},
 }

@@ -636,8 +636,8 @@ def test_what_several_brokers_lack_is_one_step(shown, incident):
     assert len(screen.splitlines()) <= 30
 
 
-def test_disks_of_a_whole_cluster_that_were_put_back_are_the_cause_of_what_is_gone(shown, incident):
-    root = incident("set-back-4.1")
+def test_disks_of_a_whole_cluster_that_were_put_back_are_the_cause_of_what_is_gone(shown, quorums):
+    root = quorums("set-back-4.1")
 
     code, screen = shown(root / FINAL, root / "logs")
     words = " ".join(screen.split())
