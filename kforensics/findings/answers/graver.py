@@ -120,7 +120,7 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
 
 
 def with_disks(answer: Answer, found: Sequence[Finding], told: Sequence[Finding] = ()) -> Answer:
-    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands first, and no answer is calm then.
+    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands before all but harm, and no answer is calm then.
 
     Args:
         told: what is wrong, too, and leaves nothing open of what was asked.
@@ -135,11 +135,13 @@ def with_disks(answer: Answer, found: Sequence[Finding], told: Sequence[Finding]
         if len(found) > _MOST_DISKS
         else ""
     )
+    is_harm = answer.state.weight >= Weight.DAMAGE
+    headlines, advice = (f"{said}{more}", answer.headline), tuple(one.advice for one in found if one.advice)
     return replace(
         answer,
         state=state,
-        headline=f"{said}{more} {answer.headline}",
-        now=tuple(dict.fromkeys((*(one.advice for one in found if one.advice), *answer.now))),
+        headline=" ".join(reversed(headlines) if is_harm else headlines),
+        now=tuple(dict.fromkeys((*answer.now, *advice) if is_harm else (*advice, *answer.now))),
     )
 
 

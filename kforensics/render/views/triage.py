@@ -152,7 +152,7 @@ def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block
 
 def _lines(kinds: Sequence[LineKind], now: Sequence[str], view: View, room: int) -> Iterator[Block]:
     """Yield what lines of logs mean, as far as a screen has room for it beside what happened."""
-    if not kinds or room < 1:
+    if not kinds or room <= 1:  # an empty line follows
         return
     meanings = [" ".join((f"{kind_words(one)}. {one.meaning}", *to_do(one, now))) for one in kinds]
     shown = meanings if view.verbose or view.page else meanings[:MOST_EVENTS]
