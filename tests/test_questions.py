@@ -146,7 +146,7 @@ TABLE = (
         "The leader was killed and led again: was anything lost?",
         "incidents/last-standing-3.3",
         f"explain {FINAL} logs",
-        "At least 5 records that were committed are lost from ledger-0: cause unknown, a power loss or crash that took what was not yet on disk is possible.",
+        "At least 5 records that were committed are lost from ledger-0: the last replica standing, which had lost its own tail and led again.",
     ),
     Asked(
         "A controller came back with an empty or older disk.",

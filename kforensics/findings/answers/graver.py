@@ -12,6 +12,7 @@ from kforensics.findings.answers.model import STATES, Answer, State, no_calmer_t
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
 from kforensics.findings.rules.losses import TOLD_BESIDE
+from kforensics.findings.rules.replicas import LEFT_BYTES
 from kforensics.words import Step, counted, in_short_sentences
 
 SENTENCES = re.compile(r"(?<=\.) (?!Then )(?=[A-Z])")
@@ -44,7 +45,7 @@ class Asked(NamedTuple):
 def with_findings(command: str, answer: Answer, findings: Sequence[Finding]) -> Answer:
     """Return the answer, whose headline names the gravest finding where that alone gives its exit code."""
     grave = [one for one in findings if one.is_grave]
-    is_told = any(one.statement in answer.headline or one.code in TOLD_BESIDE for one in grave)
+    is_told = any(one.statement in answer.headline or one.code in {*TOLD_BESIDE, LEFT_BYTES.code} for one in grave)
     if STATES[command][answer.state] or not grave or is_told:
         return answer
     more = f" {counted(len(grave) - 1, 'more such finding')}, below." if len(grave) > 1 else ""
@@ -120,7 +121,7 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
 
 
 def with_disks(answer: Answer, found: Sequence[Finding], told: Sequence[Finding] = ()) -> Answer:
-    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands before all but harm, and no answer is calm then.
+    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands before all but what a start loses, and no answer is calm then.
 
     Args:
         told: what is wrong, too, and leaves nothing open of what was asked.
@@ -135,7 +136,7 @@ def with_disks(answer: Answer, found: Sequence[Finding], told: Sequence[Finding]
         if len(found) > _MOST_DISKS
         else ""
     )
-    is_harm = answer.state.weight >= Weight.DAMAGE
+    is_harm = answer.state in {State.AT_RISK, State.LOSES}  # what was lost, these directories may explain
     headlines, advice = (f"{said}{more}", answer.headline), tuple(one.advice for one in found if one.advice)
     return replace(
         answer,

@@ -227,8 +227,8 @@ def test_pictures_say_in_words_what_they_show():
 def test_every_snapshot_is_drawn_even_where_nothing_changed():
     incident = explanation("").incidents[0]
     first = incident.logs[0]
-    same = [replace(first, rank=rank, is_final=False) for rank in range(5)]
-    now = [replace(one, rank=5) for one in incident.logs[1:]]
+    same = [first._replace(rank=rank, is_final=False) for rank in range(5)]
+    now = [one._replace(rank=5) for one in incident.logs[1:]]
 
     drawn, _ = figure(replace(incident, logs=(*same, *now)))
 
@@ -237,8 +237,8 @@ def test_every_snapshot_is_drawn_even_where_nothing_changed():
 
 def test_of_too_many_logs_those_of_now_are_drawn():
     incident = explanation("").incidents[0]
-    many = [replace(incident.logs[0], rank=rank, is_final=False) for rank in range(MOST_LANES + 10)]
-    now = [replace(one, rank=MOST_LANES + 10) for one in incident.logs[1:]]
+    many = [incident.logs[0]._replace(rank=rank, is_final=False) for rank in range(MOST_LANES + 10)]
+    now = [one._replace(rank=MOST_LANES + 10) for one in incident.logs[1:]]
 
     drawn, beside = figure(replace(incident, logs=(*many, *now)))
 
