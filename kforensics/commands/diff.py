@@ -19,12 +19,17 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.answers.graver import with_findings
+from kforensics.findings.rules.replicas import EPOCH_LACKED, FALLING_OFFSETS, LEFT_BYTES
+from kforensics.findings.rules.upkeep import CLEANING_UNFINISHED
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.commands.redaction.pseudonyms import Pseudonyms
+
+_TOLD = frozenset(one.code for one in (CLEANING_UNFINISHED, EPOCH_LACKED, FALLING_OFFSETS, LEFT_BYTES))
+"""What the headline or the screen says in other words."""
 
 
 def run(
@@ -55,7 +60,7 @@ def run(
     answer = replace(concluded.answer, unknown=(*concluded.answer.unknown, *unread_commits(case)))
     concluded = concluded._replace(answer=answer)
     concluded = no_calmer_than_cleaners(concluded, case)
-    concluded = concluded._replace(answer=with_findings("diff", concluded.answer, concluded.findings))
+    concluded = concluded._replace(answer=with_findings("diff", concluded.answer, concluded.findings, _TOLD))
     return Result(
         command="diff",
         inputs=compared.inputs,

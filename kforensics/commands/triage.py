@@ -35,6 +35,8 @@ from kforensics.findings.answers.triage import (
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
+from kforensics.findings.rules.losses import TOLD_BESIDE
+from kforensics.findings.rules.replicas import LEFT_BYTES
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
 from kforensics.reconcile.observed.line_kinds import LineKind, told_causes
 from kforensics.source.store import store_of
@@ -100,7 +102,9 @@ def run(ask: Ask) -> Result[Triage]:
     standing = tuple(one for one in standing_cleaners(case) if one.statement not in told)
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
-    answer = with_findings("triage", with_cleaners(answer, (*findings, *standing)), findings)
+    answer = with_findings(
+        "triage", with_cleaners(answer, (*findings, *standing)), findings, {*TOLD_BESIDE, LEFT_BYTES.code}
+    )
     lines = told_causes(cluster_of(case).log_files, cluster_of(case).events)
     if not _has_replicas(case) and cluster_of(case).log_files:
         from kforensics.commands import logs  # noqa: PLC0415 - where nothing else is there

@@ -1,7 +1,7 @@
 """What stands before the answer of a command where the replicas of the same partitions, or their history, come to something graver: no command is calm then."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,8 +11,6 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
-from kforensics.findings.rules.losses import TOLD_BESIDE
-from kforensics.findings.rules.replicas import LEFT_BYTES
 from kforensics.words import Step, counted, in_short_sentences
 
 SENTENCES = re.compile(r"(?<=\.) (?!Then )(?=[A-Z])")
@@ -42,10 +40,14 @@ class Asked(NamedTuple):
         return STATES[self.command][self.answer.state]
 
 
-def with_findings(command: str, answer: Answer, findings: Sequence[Finding]) -> Answer:
-    """Return the answer, whose headline names the gravest finding where that alone gives its exit code."""
+def with_findings(command: str, answer: Answer, findings: Sequence[Finding], told: Collection[str] = ()) -> Answer:
+    """Return the answer, whose headline names the gravest finding where that alone gives its exit code.
+
+    Args:
+        told: codes of what the headline, or the screen below it, says in other words.
+    """
     grave = [one for one in findings if one.is_grave]
-    is_told = any(one.statement in answer.headline or one.code in {*TOLD_BESIDE, LEFT_BYTES.code} for one in grave)
+    is_told = any(one.statement in answer.headline or one.code in told for one in grave)
     if STATES[command][answer.state] or not grave or is_told:
         return answer
     more = f" {counted(len(grave) - 1, 'more such finding')}, below." if len(grave) > 1 else ""
