@@ -73,8 +73,8 @@ class _LogState:
 
     end: int | Absent = Absent.UNKNOWN
     is_exact: bool = False
-    end_citation: Citation | None = None
-    end_ms: int | Absent = Absent.UNKNOWN
+    end_line: LoggedEvent | None = None
+    """The line that shows it."""
     leader: int | Absent = Absent.UNKNOWN
     leader_epoch: int | Absent = Absent.UNKNOWN
     high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
@@ -85,7 +85,7 @@ class _LogState:
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):
-            self.end, self.is_exact, self.end_citation, self.end_ms = end, is_exact, item.citation, item.time_ms
+            self.end, self.is_exact, self.end_line = end, is_exact, item
 
     def take_role(self, item: LoggedEvent) -> None:
         value = item.event.number("high_watermark")
@@ -173,7 +173,8 @@ def _advance(
             if isinstance(reached, int) and (isinstance(state.end, Absent) or reached > state.end):
                 state.know_end(item, reached, is_exact=False)
         case Kind.LOG_LOADED:
-            loaded = loaded_short(item, state.end, state.end_ms, begins)
+            line = state.end_line
+            loaded = None if line is None else loaded_short(item, state.end, line.time_ms, begins)
             if loaded is not None:
                 yield from _truncation(state, item, partition, "recovery", target=loaded)
             # The broker has started: whom it followed before says nothing of whom it follows now.
@@ -296,12 +297,12 @@ def _truncation(
     shortens = item if event.fields.get("shortens") is True else state.damaged
     if shortens is not None and not is_known:
         # It had grown since the last line that shows its end; by how much, none says.
-        state.end, state.is_exact, state.end_citation = target + 1, False, shortens.citation
+        state.know_end(shortens, target + 1, is_exact=False)
     citations = [item.citation]
     if state.decision is not None:
         citations.append(state.decision.citation)
-    if state.end_citation is not None and state.end_citation not in citations:
-        citations.append(state.end_citation)
+    if state.end_line is not None and state.end_line.citation not in citations:
+        citations.append(state.end_line.citation)
     yield LoggedTruncation(
         broker_id=item.node_id,
         topic_partition=partition,
@@ -324,7 +325,7 @@ def _truncation(
     )
     if not says_no_effect and (isinstance(state.end, Absent) or state.end > target or is_full):
         # It fetches from here on, so this is a lower bound.
-        state.end, state.is_exact, state.end_citation, state.end_ms = target, False, item.citation, item.time_ms
+        state.know_end(item, target, is_exact=False)
         if not isinstance(state.high_watermark, Absent) and state.high_watermark.value > target:
             # `Log.truncateTo` lowers it with the log.
             state.high_watermark = state.high_watermark._replace(value=target)
