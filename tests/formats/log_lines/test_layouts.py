@@ -102,8 +102,9 @@ def objects(make) -> str:
 
 LOCAL, ZONED, NONE = "local", "zoned", "none"
 ISO = "%Y-%m-%d %H:%M:%S,%3"
+KAFKAS_OWN = lines("[{t}] {level} {message} ({logger})", ISO)
 LAYOUTS = {
-    "kafka": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
+    "kafka": (LOCAL, KAFKAS_OWN),
     "level first": (LOCAL, lines("{level} [{t}] {message} ({logger})", ISO)),
     "seconds, class and line": (LOCAL, lines("{t} {level:5} [{thread}] {short}:42 - {message}", "%Y-%m-%d %H:%M:%S")),
     "dots": (LOCAL, lines("{t} [{thread}] {level} {logger} -- {message}", "%Y.%m.%d %H:%M:%S.%3")),
@@ -127,7 +128,7 @@ LAYOUTS = {
     "xml": (LOCAL, lines("<E><T>{t}</T><L>{level}</L><M>{message}</M></E>", "%Y-%m-%d %H:%M:%S.%3")),
     "colours": (LOCAL, lines("\x1b[36m{t}\x1b[0m \x1b[1;31m{level}\x1b[m [{thread}] \x1b[2m{message}\x1b[0m", ISO)),
     "no time": (NONE, lines("{level} {message} ({logger})", "")),
-    "windows": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO).replace("\n", "\r\n")),
+    "windows": (LOCAL, KAFKAS_OWN.replace("\n", "\r\n")),
     "json, own keys": (
         ZONED,
         objects(
@@ -293,7 +294,7 @@ LAYOUTS = {
         LOCAL,
         lines("[{t}] {level} {message} ({logger})", ISO, before="%s%3,b4,9001%S00%M007,"),
     ),
-    "behind zeros": (LOCAL, "logs/server.log\0\0ustar\0\0" + lines("[{t}] {level} {message} ({logger})", ISO)),
+    "behind zeros": (LOCAL, "logs/server.log\0\0ustar\0\0" + KAFKAS_OWN),
     "bytes": (
         ZONED,
         objects(
@@ -391,7 +392,7 @@ LAYOUTS = {
         json.dumps(
             {
                 "rc": 0,
-                "stdout": (text := lines("[{t}] {level} {message} ({logger})", ISO)),
+                "stdout": (text := KAFKAS_OWN),
                 "stdout_lines": text.splitlines(),
             }
         ),
@@ -399,23 +400,19 @@ LAYOUTS = {
     "json, all lines in one text, and one by one": (
         LOCAL,
         json.dumps(
-            {"stdout": (text := lines("[{t}] {level} {message} ({logger})", ISO)), "stdout_lines": text.splitlines()},
+            {"stdout": (text := KAFKAS_OWN), "stdout_lines": text.splitlines()},
             indent=1,
         ),
     ),
     "folded by a terminal": (
         LOCAL,
-        "".join(
-            f"{line[at : at + 72]}\n"
-            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
-            for at in range(0, len(line), 72)
-        ),
+        "".join(f"{line[at : at + 72]}\n" for line in KAFKAS_OWN.splitlines() for at in range(0, len(line), 72)),
     ),
     "wrapped by a mail": (
         LOCAL,
         "".join(
             textwrap.fill(line, 76, break_long_words=False, break_on_hyphens=False) + "\n"
-            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+            for line in KAFKAS_OWN.splitlines()
         ),
     ),
     "months in German": (LOCAL, lines("{t} {level} {message}", "%d. Nov. %Y %H:%M:%S,%3")),
@@ -425,9 +422,7 @@ LAYOUTS = {
     "digits alone, zoned": (ZONED, lines("{t} {level} {message}", "%Y%m%dT%H%M%S,%3Z", zone_ms=0)),
     "a journal with all its fields": (
         LOCAL,
-        "".join(
-            f"_PID=8\nMESSAGE={line}\n\n" for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
-        ),
+        "".join(f"_PID=8\nMESSAGE={line}\n\n" for line in KAFKAS_OWN.splitlines()),
     ),
     "time and level on two lines": (
         LOCAL,
@@ -439,57 +434,47 @@ LAYOUTS = {
     "a clock with full stops": (LOCAL, lines("{t} {level} {message}", "%Y-%m-%d-%H.%M.%S.%3")),
     "blanks of a page": (
         LOCAL,
-        lines("[{t}] {level} {message} ({logger})", ISO)
-        .replace(" ", "\N{NO-BREAK SPACE}")
-        .replace("Trunc", "Trun\xadc"),
+        KAFKAS_OWN.replace(" ", "\N{NO-BREAK SPACE}").replace("Trunc", "Trun\xadc"),
     ),
     "html, blanks of a page": (
         LOCAL,
-        "".join(
-            f"<span>{escape(line).replace(' ', '&nbsp;')}</span><br/>\n"
-            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
-        ),
+        "".join(f"<span>{escape(line).replace(' ', '&nbsp;')}</span><br/>\n" for line in KAFKAS_OWN.splitlines()),
     ),
     "entities without tags": (
         LOCAL,
-        lines("[{t}] {level} {message} ({logger})", ISO).replace("(", "&#40;").replace('"', "&quot;"),
+        KAFKAS_OWN.replace("(", "&#40;").replace('"', "&quot;"),
     ),
     "quoted in a mail and wrapped": (
         LOCAL,
         "".join(
             textwrap.indent(textwrap.fill(line, 76, break_long_words=False, break_on_hyphens=False), "> ") + "\n"
-            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+            for line in KAFKAS_OWN.splitlines()
         ),
     ),
     "as a mail carries it": (
         LOCAL,
         "".join(
             "=\n".join(textwrap.wrap(line.replace("=", "=3D"), 72, drop_whitespace=False)) + "\n"
-            for line in lines("[{t}] {level} {message} ({logger})", ISO).splitlines()
+            for line in KAFKAS_OWN.splitlines()
         ),
     ),
     "one line, line ends as escapes": (
         LOCAL,
-        lines("[{t}] {level} {message} ({logger})", ISO).replace("\n", "\\n").replace("\t", "\\t"),
+        KAFKAS_OWN.replace("\n", "\\n").replace("\t", "\\t"),
     ),
     "json, one behind another": (
         LOCAL,
         "".join(
             json.dumps({"logStream": "b4", "logEvents": [{"id": "1", "timestamp": START_MS, "message": one}]})
-            for one in lines("[{t}] {level} {message} ({logger})", ISO)
-            .replace("\norg", "\0org")
-            .replace("\n\t", "\0\t")
-            .splitlines()
+            for one in KAFKAS_OWN.replace("\norg", "\0org").replace("\n\t", "\0\t").splitlines()
         ).replace("\\u0000", "\\n"),
     ),
     "json, lines in a list, behind a word": (
         LOCAL,
-        "ok: [b4] => "
-        + json.dumps({"msg": lines("[{t}] {level} {message} ({logger})", ISO).splitlines()}, indent=1)
-        + "\n",
+        "ok: [b4] => " + json.dumps({"msg": KAFKAS_OWN.splitlines()}, indent=1) + "\n",
     ),
     "day before month, full stops": (LOCAL, lines("{t} {level} {message}", "%d.%m.%Y %H:%M:%S,%3")),
-    "utf-16": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
+    "utf-16": (LOCAL, KAFKAS_OWN),
 }
 
 
