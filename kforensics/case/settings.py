@@ -218,13 +218,25 @@ def parse_settings(given: Mapping[str, str]) -> Mapping[str, str]:
 class Settings:
     """The settings of one node: given by hand, of the topic, of the broker, of all brokers, of its file, and Kafka's defaults, in that order."""
 
-    def __init__(self, given: Mapping[str, str], around: Surroundings, node_id: int | Absent, node_count: int) -> None:
+    def __init__(
+        self,
+        given: Mapping[str, str],
+        around: Surroundings,
+        node_id: int | Absent,
+        node_count: int,
+        named: Mapping[str, str] | None = None,
+    ) -> None:
+        """Gather them.
+
+        Args:
+            named: those of the `server.properties` that names its log directories, whatever id it gives.
+        """
         self._given = given
         self._node_id = node_id
         self._around = around
         self._take(around.state.configs.values() if around.state is not None else ())
         properties = around.properties
-        mine = [one for one in properties if node_id_of(one) == str(node_id)]
+        mine = [named] if named else [one for one in properties if node_id_of(one) == str(node_id)]
         # A file without an id is the node's where both are alone.
         self.in_file = mine[0] if mine else properties[0] if node_count == 1 and len(properties) == 1 else {}
         """Value by name of its `server.properties`; empty where that is not known."""

@@ -419,7 +419,7 @@ def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_br
     settings.write_text(f"zookeeper.connect=z\nlog.dirs={first}\n")
     migrated = tmp_path / "conf" / "server.properties"
     migrated.parent.mkdir()
-    migrated.write_text(f"process.roles=broker\nlog.dirs={first}\n")
+    migrated.write_text(f"process.roles=broker\nnode.id=1\nlog.dirs={first}\n")
     assert run(["predict", str(first), str(settings), "--kafka", "4.1.0"]) == 1
     assert "starts at all" not in capsys.readouterr().out
     assert run(["predict", str(first), str(migrated.parent), "--kafka", "3.6.2", "-v"]) == 3

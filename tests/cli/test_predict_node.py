@@ -749,9 +749,9 @@ def test_log_directories_that_two_settings_name_are_of_two_nodes(node, tmp_path,
     other = tmp_path / "controller"
     other.mkdir()
     (other / "meta.properties").write_text(edited((node / "data-1" / "meta.properties").read_text(), "node.id", "9"))
-    for at, places in enumerate(((node / "data-0", node / "data-1"), (other,))):
+    for at, node_id, places in ((0, 1, (node / "data-0", node / "data-1")), (1, 9, (other,))):
         (tmp_path / str(at)).mkdir()
-        text = f"process.roles=broker\nlog.dirs={','.join(map(str, places))}\n"
+        text = f"process.roles=broker\nnode.id={node_id}\nlog.dirs={','.join(map(str, places))}\n"
         (tmp_path / str(at) / "server.properties").write_text(text)
 
     document, _ = predict(capsys, node, other, tmp_path / "0", tmp_path / "1", "--kafka", "4.1.0")
@@ -765,6 +765,15 @@ def test_log_directories_that_two_settings_name_are_of_two_nodes(node, tmp_path,
 
     assert [one["exception"] for one in document["starts"]] == [None, "RuntimeException"]
     assert "Stored node id 9 doesn't match previous node id 2" in document["starts"][1]["reason"]
+    for line, words in (
+        ("node.id=-1\n", "node.id"),
+        ("", "Missing configuration `node.id`"),
+        ("node.id=9\nlog.segment.bytes=1\n", "log.segment.bytes"),
+    ):
+        named.write_text(f"{text.replace('node.id=9', '').strip()}\n{line}")
+        document, _ = predict(capsys, node, other, tmp_path / "0", tmp_path / "1", "--kafka", "4.1.0")
+        assert document["starts"][1]["exception"] == "ConfigException"
+        assert words in document["starts"][1]["reason"]
 
 
 def test_a_controller_alone_has_no_use_for_its_other_log_directories(fixtures, tmp_path, capsys):

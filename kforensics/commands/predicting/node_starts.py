@@ -200,7 +200,8 @@ class NodeStarter:
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = self._asked.rules
-        self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
+        own = {} if node.configured is None else dict(node.configured.properties)
+        self._known = Settings(conditions.settings, surroundings, node.node_id, node_count, own)
         self._logs = LogStarts(node, conditions, self._known, outcomes, {} if alike is None else alike, others)
         self._has_others = bool(others)
         self._problems: list[Problem] = []

@@ -70,10 +70,18 @@ class ConfiguredNode(NamedTuple):
     log_dirs: frozenset[Path]
     """With symbolic links resolved."""
     node_id: int | Absent
-    has_roles: bool
-    """It has `process.roles`: the node runs without ZooKeeper."""
-    has_zookeeper: bool
-    """It has `zookeeper.connect`."""
+    properties: frozenset[tuple[str, str]]
+    """Every setting with its value."""
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether it has `process.roles`: the node runs without ZooKeeper."""
+        return bool(dict(self.properties).get("process.roles"))
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether it has `zookeeper.connect`."""
+        return bool(dict(self.properties).get("zookeeper.connect"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,8 +377,7 @@ def configured_nodes(inputs: Inputs) -> list[ConfiguredNode]:
         ConfiguredNode(
             log_dirs=frozenset(Path(os.path.realpath(path)) for path in log_dirs_of(settings)),
             node_id=_number(node_id_of(settings)),
-            has_roles=bool(settings.get("process.roles")),
-            has_zookeeper=bool(settings.get("zookeeper.connect")),
+            properties=frozenset(settings.items()),
         )
         for settings in server_properties(inputs, [])
     ]

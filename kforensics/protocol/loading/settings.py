@@ -282,7 +282,7 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
     is_later = bool(roles) or version >= _FIRST_THAT_IS_NO_PREVIEW
     is_kraft, zookeeper = bool(roles), values.get("zookeeper.connect", "").strip()
-    if isinstance(node_id, Absent) if is_kraft else version >= FIRST_WITHOUT_ZOOKEEPER or not zookeeper:
+    if isinstance(node_id, Absent) and configured if is_kraft else version >= FIRST_WITHOUT_ZOOKEEPER or not zookeeper:
         return None
     number = _whole(configured, 32)
     reserved = _whole(values.get("reserved.broker.max.id", "1000"), 32) or 0
@@ -296,7 +296,7 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     is_controller = "controller" in roles
     refusal = _first(
         {
-            "node-id": is_kraft and number is not None and number < 0,
+            "node-id": is_kraft and (not configured or (number is not None and number < 0)),
             "two-ids": is_later and "broker.id" in values and values["broker.id"].strip() != configured,
             "role-twice": version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
             "migration": migrates and not zookeeper,

@@ -51,7 +51,12 @@ def test_a_value_that_is_replaced_from_elsewhere_is_in_order():
 def test_a_value_that_a_capture_hides_is_in_order():
     hidden = without_secrets(b"delegation.token.max.lifetime.ms=604800000\nnode.id=1\n")
     values = dict(line.split("=") for line in hidden.decode().splitlines())
-    pseudonym = {"compression.type": f"value-{'a' * 24}", "replica.lag.time.max.ms": "*", "process.roles": "broker"}
+    pseudonym = {
+        "compression.type": f"value-{'a' * 24}",
+        "replica.lag.time.max.ms": "*",
+        "process.roles": "broker",
+        "node.id": "1",
+    }
     assert refuse_values(KafkaVersion(4, 1), pseudonym) is None
     assert refuse_roles(KafkaVersion(4, 1), 1, {**pseudonym, "listeners": f"value-{'a' * 24}"}) is None
     assert set(values["delegation.token.max.lifetime.ms"]) == {"*"}
