@@ -1402,6 +1402,12 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
         records + footer: ("exits", "IllegalStateException"),
         header + records: (None, None),
         whole + whole: (None, None),
+        header + bytes([*records[:16], 6, *records[17:]]) + footer: ("exits", "CorruptRecordException"),
+        header + bytes([*records[:16], 0, *records[17:]]) + footer: ("exits", "IllegalStateException"),
+        header + bytes([*records[:8], 0, 0, 0, 9, *records[12:]]) + footer: ("exits", "CorruptRecordException"),
+        header + bytes([*records[:11], records[11] + 1, *records[12:]]) + footer: ("exits", "CorruptRecordException"),
+        header + bytes([*records[:9], 1, *records[10:]]) + footer: (None, None),
+        bytes([*header[:9], 1, *header[10:]]) + records + footer: ("exits", "NoSuchElementException"),
     }
     for data, ended in written.items():
         snapshot.write_bytes(data)

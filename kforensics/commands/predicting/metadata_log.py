@@ -21,7 +21,13 @@ from kforensics.evidence.replica.loader_reader import DirectoryContent, FoundLog
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import NO_ID, QuorumState, parse_quorum_state
-from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, CRC_COVERED_POSITION
+from kforensics.formats.log.batch_table import (
+    BATCH_HEADER,
+    CODEC_MASK,
+    CRC_COVERED_POSITION,
+    HEADER_UP_TO_MAGIC,
+    NEWEST_MAGIC,
+)
 from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.log.loader_values import Need
 from kforensics.formats.messages.control import ControlType, parse_control_record
@@ -295,15 +301,13 @@ def _unread_snapshot(
     if name in content.folders:
         return Refusal("UncheckedIOException", f"{name} is a directory: Failed to read records into memory"), "", level
     with open_evidence(folder / name) as file:
-        walked = [(window.batches, window.span.end) for window in walk_segment(file, level=Level.CRC)]
-        whole = sum(int(batches["length"].sum()) for batches, _ in walked)
-        is_sound = all(bool(batches["crc_valid"].all()) for batches, _ in walked)
+        whole, thrown = _end_of_batches(file)
         is_checked = is_controller and version >= _FIRST_THAT_READS_ALL
-        if not is_sound and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG):
-            return Refusal("CorruptRecordException", f"{name}: Record is corrupt"), "", level
-        if not file.size and is_checked and not names_voters:
-            return Refusal("NoSuchElementException", f"{name} is empty: No value present"), "", level
-        if not is_sound or whole != file.size or not file.size:
+        if thrown and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG):
+            return Refusal(thrown, f"{name}: its batch at byte {whole} is corrupt"), "", level
+        if not whole and not thrown and is_checked and not names_voters:
+            return Refusal("NoSuchElementException", f"{name} has no batch: No value present"), "", level
+        if whole != file.size or not file.size:
             return None, f"{name}, with which it begins to read the metadata, is damaged or cut short", level
         levels, strange, shape = _read_levels(file)
     words = f"{name}, with which it begins to read the metadata, has a record that is not understood: {strange}"
@@ -317,6 +321,22 @@ def _unread_snapshot(
     elif shape and not strange:
         return refusal, f"{name}, with which it begins to read the metadata, {shape}", next(reversed(levels), level)
     return refusal, words if strange and not is_refused else "", next(reversed(levels), level)
+
+
+def _end_of_batches(file: EvidenceFile) -> tuple[int, str]:
+    """Return where the batches of a snapshot end for its reader (`RecordsIterator`), and the exception that it throws there; none where it takes it for the end."""
+    whole = 0
+    for window in walk_segment(file, level=Level.CRC):
+        for position, length, is_sound in window.batches[["position", "length", "crc_valid"]].tolist():
+            if position != whole or not is_sound:
+                break
+            whole += length
+    header = file.read(whole, HEADER_UP_TO_MAGIC)
+    size, magic = int.from_bytes(header[8:12], signed=True), header[-1:]
+    is_frame = size >= _LEAST_BATCH and magic <= bytes([NEWEST_MAGIC])
+    if len(header) < HEADER_UP_TO_MAGIC or (is_frame and whole + 12 + size > file.size):
+        return whole, ""
+    return whole, "IllegalStateException" if is_frame and magic < bytes([NEWEST_MAGIC]) else "CorruptRecordException"
 
 
 def _refuse_snapshot_names(names: Sequence[str]) -> Refusal | None:

@@ -34,6 +34,7 @@ from tests.oracle.loading.judge import OPEN_MODULES
 from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
 from tests.oracle.loading.odd_edits import odd_edits
 from tests.oracle.loading.rare_edits import rare_edits
+from tests.oracle.loading.restored_edits import restored_edits
 from tests.oracle.loading.setting_edits import setting_edits
 from tests.oracle.loading.small_edits import small_edits
 
@@ -89,6 +90,8 @@ class Node:
         self.node_id = 2 if roles == "controller" else 1
         self.runs_as: int | None = None
         """The user that starts it; the one that runs the script where None."""
+        self.rewritten: Callable[[str], str] = str
+        """What is made of the text of its `server.properties`."""
         self.is_kraft = parse_version(kafka) >= FIRST_KRAFT
         self._zookeeper: subprocess.Popen[bytes] | None = None
         self.controller_process: subprocess.Popen[bytes] | None = None
@@ -176,7 +179,7 @@ class Node:
                 "listeners": f"PLAINTEXT://127.0.0.1:{client}",
             }
         settings |= self.settings
-        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        path.write_text(self.rewritten("".join(f"{name}={value}\n" for name, value in settings.items())))
         return path
 
     def format(self, *options: str, cluster: str = "") -> None:
@@ -320,6 +323,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
         found |= {f"setting: {name}": edit for name, edit in setting_edits().items()}
         found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
         found |= {f"small: {name}": edit for name, edit in small_edits().items()}
+        found |= {f"restored: {name}": edit for name, edit in restored_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     found |= {f"joint: {name}": edit for name, edit in joint_edits(is_kraft=is_kraft).items()}
     found |= {f"rare: {name}": edit for name, edit in rare_edits(is_kraft=is_kraft).items()}
