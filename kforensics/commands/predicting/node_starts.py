@@ -69,7 +69,6 @@ from kforensics.protocol.loading.node import (
 from kforensics.protocol.loading.settings import (
     is_migrating,
     never_ready,
-    refuse_roles,
     refuse_settings,
     refuse_topic_settings,
     refuse_values,
@@ -687,8 +686,7 @@ class NodeStarter:
         own_id = Absent.UNKNOWN if settings is None else settings.node_id
         if settings is not None:
             refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
-        refusal = refusal or refuse_values(version, self._known.in_file)
-        refusal = refusal or refuse_roles(version, node.node_id, self._known.in_file)
+        refusal = refusal or refuse_values(version, self._known.in_file, node.node_id)
         refusal = refusal or refuse_identity(
             directories,
             version,

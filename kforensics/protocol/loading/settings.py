@@ -50,7 +50,7 @@ _HOST = re.compile(r"[\w.:\-\[\]]+", re.ASCII)
 _FIRST_KRAFT_LEVEL = parse_inter_broker_version("3.0-IV1")
 _PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 _ADDRESS = re.compile(r"\[?[0-9a-zA-Z\-%._:]*\]?:[0-9]{1,5}", re.ASCII)
-_END_POINT = re.compile(r"(?P<name>.*?)://(?P<host>\[?[0-9a-zA-Z\-%._:]*\]?):(?P<port>-?[0-9]{1,10})", re.ASCII)
+_END_POINT = re.compile(r"(?P<name>.+?)://(?P<host>\[?[0-9a-zA-Z\-%._:]*\]?):(?P<port>-?[0-9]{1,10})", re.ASCII)
 
 
 class _Setting(NamedTuple):
@@ -95,8 +95,16 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
     return Refusal("ConfigException", words) if lacking else None
 
 
-def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
-    """Return why a node does not start by the values of its `server.properties` (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421), or that a capture hides, is taken as in order."""
+def refuse_values(
+    version: KafkaVersion, values: Mapping[str, str], node_id: int | Absent = Absent.UNKNOWN
+) -> Refusal | None:
+    """Return why a node does not start by its `server.properties` (`KafkaConfig`), of several reasons the first.
+
+    A value that another place is to replace (`config.providers`, KIP-421), or that a capture hides, is taken as in order.
+
+    Args:
+        node_id: the id by its log directories, which counts where the settings have none that can be read.
+    """
     if not values:
         return None
     replaced = "config.providers" in values
@@ -108,13 +116,30 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
         if refusal := _refuse(judged[name], defined[name], version):
             return refusal
     numbers = {name: values.get(name, one.default) for name, one in defined.items()}
-    for sign in ("<=", "<"):
-        for row in _rows().get(sign, ()):
-            if row.is_of(version) and (refusal := _contradiction(sign, row, numbers)):
+    found = {**_wrong_values(version, values, judged), **_wrong_roles(version, node_id, values)}
+    for row in _rows()["refusal"]:
+        if not row.is_of(version):
+            continue
+        if row.name == "limits":
+            limits = ((sign, one) for sign in ("<=", "<") for one in _rows()[sign] if one.is_of(version))
+            related = (
+                _contradiction(*one, numbers) for one in limits if re.match(row.rule, f"{one[1].name} {one[1].kind}")
+            )
+            if refusal := next(filter(None, related), None):
                 return refusal
+        elif found.get(row.name):
+            about = f": {found[row.name]}"[:_MOST_WORDS] if isinstance(found[row.name], str) else ""
+            return Refusal(row.kind, f"{row.rule}{about}")
+    return None
+
+
+def _wrong_values(version: KafkaVersion, values: Mapping[str, str], judged: Mapping[str, str]) -> Mapping[str, object]:
+    """Return what is wrong with values apart from roles and listeners, by the name of its row in the table; a text is what it is about."""
+    defined = _defined("broker", version)
     time = next((name for name in _RETENTION_TIMES if name in values), "")
-    buffer, threads = (_whole(numbers.get(f"log.cleaner.{one}", "")) for one in ("dedupe.buffer.size", "threads"))
-    overrides = [one.rpartition(":")[::2] for one in _listed(judged, "max.connections.per.ip.overrides")]
+    of_cleaner = (f"log.cleaner.{one}" for one in ("dedupe.buffer.size", "threads"))
+    buffer, threads = (_whole(values.get(name, defined[name].default)) for name in of_cleaner)
+    overrides = [one.rpartition(":") for one in _listed(judged, "max.connections.per.ip.overrides")]
     is_without_any = _whole(judged.get("max.connections.per.ip", "")) == 0 and not overrides
     protocols = "group.coordinator.rebalance.protocols"
     is_classic = protocols not in judged.keys() & defined or "classic" in _listed(judged, protocols)
@@ -129,37 +154,26 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     with_zookeeper = values.get("authorizer.class.name", "").strip() == _OF_ZOOKEEPER and "process.roles" in values
     level = values.get("metrics.recording.level", "INFO").strip().upper()
     fetch_timeout = _whole(judged.get("controller.quorum.fetch.timeout.ms", "")) or 0
-    addresses_are_right = all(_HOST.fullmatch(host.strip()) for host, _ in overrides)
+    addresses_are_right = all(_HOST.fullmatch(host.strip()) for host, _, _ in overrides)
     named = judged.get("log.dirs", judged.get("log.dir", "not given")).strip(" ,")
-    return _first(
-        {
-            "roles-or-zookeeper": has_no_roles,
-            "retention": _whole(judged.get(time, "")) == 0,
-            "log-dirs": not named,
-            "cleaner-threads": threads == 0,
-            "dedupe-buffer": threads and buffer is not None and buffer // threads <= 1 << 20,
-            "connections-overrides": not addresses_are_right,
-            "connections-numbers": any(_whole(number, 32) is None for _, number in overrides),
-            "connections-zero": is_without_any,
-            "classic": not is_classic,
-            "cordoned": ", ".join(sorted(cordoned - own)),
-            "directory-twice": twice,
-            "recording-level": level if level not in _RECORDING_LEVELS and "metrics.recording.level" in judged else "",
-            "negative-timeout": fetch_timeout < 0,
-            "old-authorizer": with_zookeeper and not has_zookeeper and version < FIRST_WITHOUT_ZOOKEEPER,
-            "no-authorizer": with_zookeeper and not has_zookeeper,
-        }
-    )
-
-
-def _first(found: Mapping[str, object]) -> Refusal | None:
-    """Return the refusal of the first row of the table that holds; a text is what it is about."""
-    name = next((name for name, is_so in found.items() if is_so), None)
-    if name is None:
-        return None
-    (row,) = (one for one in _rows()["refusal"] if one.name == name)
-    about = f": {found[name]}"[:_MOST_WORDS] if isinstance(found[name], str) else ""
-    return Refusal(row.kind, f"{row.rule}{about}")
+    return {
+        "roles-or-zookeeper": has_no_roles,
+        "retention": _whole(judged.get(time, "")) == 0,
+        "log-dirs": not named,
+        "cleaner-threads": threads == 0,
+        "dedupe-buffer": threads and buffer is not None and buffer // threads <= 1 << 20,
+        "connections-map": not all(colon for _, colon, _ in overrides),
+        "connections-overrides": not addresses_are_right,
+        "connections-numbers": any(_whole(number, 32) is None for _, _, number in overrides),
+        "connections-zero": is_without_any,
+        "classic": not is_classic,
+        "cordoned": ", ".join(sorted(cordoned - own)),
+        "directory-twice": twice,
+        "recording-level": level if level not in _RECORDING_LEVELS and "metrics.recording.level" in judged else "",
+        "negative-timeout": fetch_timeout < 0,
+        "old-authorizer": with_zookeeper and not has_zookeeper and version < FIRST_WITHOUT_ZOOKEEPER,
+        "no-authorizer": with_zookeeper and not has_zookeeper,
+    }
 
 
 def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
@@ -275,15 +289,15 @@ def is_migrating(values: Mapping[str, str]) -> bool:
     return values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
 
 
-def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
-    """Judge the ids, the roles, the voters, the listeners and the migration that a `server.properties` names, as `KafkaConfig` does; of one with neither roles nor ZooKeeper, which may be a part, nothing."""
+def _wrong_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Mapping[str, object]:
+    """Return likewise what is wrong with ids, roles, voters, listeners and the migration; of a file with neither roles nor ZooKeeper, which may be a part, nothing."""
     roles = {*_listed(values, "process.roles")}
     configured = values.get("node.id", values.get("broker.id", "")).strip()
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
     is_later = bool(roles) or version >= _FIRST_THAT_IS_NO_PREVIEW
     is_kraft, zookeeper = bool(roles), values.get("zookeeper.connect", "").strip()
     if isinstance(node_id, Absent) and configured if is_kraft else version >= FIRST_WITHOUT_ZOOKEEPER or not zookeeper:
-        return None
+        return {}
     number = _whole(configured, 32)
     reserved = _whole(values.get("reserved.broker.max.id", "1000"), 32) or 0
     is_made = values.get("broker.id.generation.enable", "true").strip().lower() == "true"
@@ -294,21 +308,25 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     has_servers = version >= FIRST_WITH_VOTERS_IN_LOG and bool(values.get(servers))
     own = {_whole(one) for one in named}
     is_controller = "controller" in roles
-    refusal = _first(
-        {
-            "node-id": is_kraft and (not configured or (number is not None and number < 0)),
-            "two-ids": is_later and "broker.id" in values and values["broker.id"].strip() != configured,
-            "role-twice": version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
-            "migration": migrates and not zookeeper,
-            "controllers-with-zookeeper": is_later
-            and not (is_kraft or migrates)
-            and _listed(values, "controller.listener.names"),
-            "migration-voters": migrates and not is_kraft and not named and not has_servers,
-            "no-controller-listener": is_kraft and not values.get("controller.listener.names", "not given").strip(),
-        }
-    )
+    about = f"node id {node_id}, {voters}={', '.join(named)}"
+    is_wrong = is_kraft and bool(named) and (node_id in own) is not is_controller
+    found: dict[str, object] = {
+        "node-id": is_kraft and (not configured or (number is not None and number < 0)),
+        "two-ids": is_later and "broker.id" in values and values["broker.id"].strip() != configured,
+        "role-twice": version < _FIRST_THAT_CHECKS_LISTS and len(roles) < len(_listed(values, "process.roles")),
+        "migration": migrates and not zookeeper,
+        "controllers-with-zookeeper": is_later
+        and not (is_kraft or migrates)
+        and _listed(values, "controller.listener.names"),
+        "migration-voters": migrates and not is_kraft and not named and not has_servers,
+        "no-controller-listener": is_kraft and not values.get("controller.listener.names", "not given").strip(),
+        "broker-id": not is_kraft and not is_of_zookeeper,
+        "no-voters": is_kraft and not named and voters in values and not has_servers,
+        "controller-no-voter": about if is_wrong and is_controller else "",
+        "broker-voter": about if is_wrong and not is_controller else "",
+    }
     is_whole = "config.providers" not in values and not any(map(_HIDDEN.fullmatch, values.values()))
-    if refusal is None and is_whole:
+    if is_whole:
         addresses = [(voters, one) for one in values.get(voters, "").split(",") if values.get(voters, "").strip()]
         addresses = addresses if version >= FIRST_KRAFT else []
         addresses += [(servers, one) for one in values.get(servers, "").split(",") if has_servers]
@@ -320,24 +338,14 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         )
         is_judged = is_kraft and _FIRST_THAT_IS_NO_PREVIEW <= version < FIRST_WITHOUT_ZOOKEEPER
         level = values.get("inter.broker.protocol.version", "").strip() if is_judged else ""
-        refusal = _first(
-            {
-                "voter-id": next((one for one in named if addresses and not is_voter_id(one.removeprefix("-"))), ""),
-                "address": next((f"{name}={one}" for name, one in wrong), ""),
-                "port": next(iter(ports), ""),
-                "level": level if level and parse_inter_broker_version(level) < _FIRST_KRAFT_LEVEL else "",
-            }
-        ) or _refuse_listeners(values if is_kraft else {"listeners": "PLAINTEXT://:9092", **values}, roles, version)
-    about = f"node id {node_id}, {voters}={', '.join(named)}"
-    is_wrong = is_kraft and bool(named) and (node_id in own) is not is_controller
-    return refusal or _first(
-        {
-            "broker-id": not is_kraft and not is_of_zookeeper,
-            "no-voters": is_kraft and not named and voters in values and not has_servers,
-            "controller-no-voter": about if is_wrong and is_controller else "",
-            "broker-voter": about if is_wrong else "",
+        found |= {
+            "voter-id": next((one for one in named if addresses and not is_voter_id(one.removeprefix("-"))), ""),
+            "address": next((f"{name}={one}" for name, one in wrong), ""),
+            "port": next(iter(ports), ""),
+            "level": level if level and parse_inter_broker_version(level) < _FIRST_KRAFT_LEVEL else "",
         }
-    )
+        found |= _wrong_listeners(values if is_kraft else {"listeners": "PLAINTEXT://:9092", **values}, roles, version)
+    return found
 
 
 def _is_address(name: str, text: str) -> bool:
@@ -346,8 +354,8 @@ def _is_address(name: str, text: str) -> bool:
     return _ADDRESS.fullmatch(address) is not None and bool(voter) is name.endswith("voters")
 
 
-def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version: KafkaVersion) -> Refusal | None:
-    """Judge the listeners of a node by its roles, none with ZooKeeper, and by the protocols that they are mapped to."""
+def _wrong_listeners(values: Mapping[str, str], roles: Collection[str], version: KafkaVersion) -> Mapping[str, object]:
+    """Return likewise what is wrong with the listeners of a node by its roles, none with ZooKeeper, and by the protocols that they are mapped to."""
     mapping = [one.rpartition(":") for one in _listed(values, "listener.security.protocol.map")]
     protocols = {name.strip().upper(): protocol.strip().upper() for name, _, protocol in mapping}
     names_controllers = roles or version >= _FIRST_THAT_IS_NO_PREVIEW
@@ -371,26 +379,24 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
         if int(port) and len(found) > 1
         if not (takes_two and len(found) == len({":" in one for one in found}) and all(found))
     ]
-    refusal = _first(
-        {
-            "map": not all(colon for _, colon, _ in mapping),
-            "protocol": ", ".join({*protocols.values()} - _PROTOCOLS),
-            "end-point": next((f"{key}={one}" for key, one, end in places if end is None), ""),
-            "unmapped": ", ".join(sorted((listening | advertised) - mapped.keys())),
-            "name-twice": any(len({*found}) < len(found) for found in named.values()),
-            "port-twice": next(iter(shared), ""),
-            "controllers-listeners": not is_broker and of_controller and listening - in_capitals,
-            "not-listening": is_controller and "listeners" in values and of_controller - listening,
-            "brokers-listeners": not is_controller and of_controller & listening,
-            "unmapped-controller": not is_controller and in_capitals - mapped.keys(),
-            "advertised-controller": version < FIRST_WITH_VOTERS_IN_LOG
-            and advertised
-            and (not is_broker or advertised & of_controller),
-            "early": early and version >= _FIRST_THAT_IS_NO_PREVIEW,
-        }
-    )
-    if refusal is not None or (roles and not listening):
-        return refusal
+    found: dict[str, object] = {
+        "map": not all(colon for _, colon, _ in mapping),
+        "protocol": ", ".join({*protocols.values()} - _PROTOCOLS),
+        "end-point": next((f"{key}={one}" for key, one, end in places if end is None), ""),
+        "unmapped": ", ".join(sorted((listening | advertised) - mapped.keys())),
+        "name-twice": any(len({*found}) < len(found) for found in named.values()),
+        "port-twice": next(iter(shared), ""),
+        "controllers-listeners": not is_broker and of_controller and listening - in_capitals,
+        "not-listening": is_controller and "listeners" in values and of_controller - listening,
+        "brokers-listeners": not is_controller and of_controller & listening,
+        "unmapped-controller": not is_controller and in_capitals - mapped.keys(),
+        "advertised-controller": version < FIRST_WITH_VOTERS_IN_LOG
+        and advertised
+        and (not is_broker or advertised & of_controller),
+        "early": early and version >= _FIRST_THAT_IS_NO_PREVIEW,
+    }
+    if roles and not listening:
+        return found
     key, protocol = "inter.broker.listener.name", "security.inter.broker.protocol"
     is_named, text = key in values, values.get(protocol, "PLAINTEXT").strip()
     own = values[key].strip().upper() if is_named else text
@@ -402,21 +408,19 @@ def _refuse_listeners(values: Mapping[str, str], roles: Collection[str], version
     # Without the setting a node advertises what it listens on, but for controllers.
     shown = ends["advertised.listeners"] or [one for one in ends["listeners"] if one["name"].upper() in brokers]
     is_sasl = mapped.get(own, own).startswith("SASL")
-    return _first(
-        {
-            "empty-name": (is_named and not own)
-            or (not roles and has_plane and not values.get("control.plane.listener.name", "-").strip()),
-            "own-protocol": own or " " if not is_named and own not in _PROTOCOLS else "",
-            "name-and-protocol": is_named and protocol in values,
-            "own-unmapped": own if is_named and own not in mapped else "",
-            "plane-unmapped": plane and plane.upper() not in mapped,
-            "plane": roles and plane,
-            "plane-own": plane and plane.upper() == own,
-            "nothing-advertised": is_broker
-            and not (values.get("advertised.listeners", "not given").strip() and (advertised or listening)),
-            "own-not-advertised": own if is_broker and own not in (advertised or brokers) else "",
-            "advertised-not-listening": is_broker and advertised - listening,
-            "meta-address": is_broker and any(one["host"] == "0.0.0.0" for one in shown),  # noqa: S104 - what it refuses
-            "mechanism": is_broker and is_sasl and mechanism not in map(str.strip, mechanisms.split(",")),
-        }
-    )
+    return found | {
+        "empty-name": (is_named and not own)
+        or (not roles and has_plane and not values.get("control.plane.listener.name", "-").strip()),
+        "own-protocol": own or " " if not is_named and own not in _PROTOCOLS else "",
+        "name-and-protocol": is_named and protocol in values,
+        "own-unmapped": own if is_named and own not in mapped else "",
+        "plane-unmapped": plane and plane.upper() not in mapped,
+        "plane": roles and plane,
+        "plane-own": plane and plane.upper() == own,
+        "nothing-advertised": is_broker
+        and not (values.get("advertised.listeners", "not given").strip() and (advertised or listening) - of_controller),
+        "own-not-advertised": own if is_broker and own not in (advertised or brokers) else "",
+        "advertised-not-listening": is_broker and advertised - listening,
+        "meta-address": is_broker and any(one["host"] == "0.0.0.0" for one in shown),  # noqa: S104 - what it refuses
+        "mechanism": is_broker and is_sasl and mechanism not in map(str.strip, mechanisms.split(",")),
+    }

@@ -30,7 +30,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
     with_zookeeper_words,
 )
-from kforensics.protocol.loading.settings import refuse_roles, refuse_topic_settings, refuse_values
+from kforensics.protocol.loading.settings import refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 
 NEW, OLD = KafkaVersion(4, 1), KafkaVersion(3, 6, 2)
@@ -227,7 +227,7 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
 
 
 def refusal_of(version, values):
-    return refuse_values(version, values) or refuse_roles(version, 1, values)
+    return refuse_values(version, values, 1)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_list_that_must_not_be_empty_is_a_matter_of_its_definition_since_4_2()
 
 def test_a_migration_is_nothing_since_4_0():
     migrating = {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}
-    assert refuse_roles(NEW, 1, {**VOTERS, **migrating}) is None
+    assert refuse_values(NEW, {**VOTERS, **migrating}, 1) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.commands.capturing.redacting import without_secrets
 from kforensics.damage import Absent
-from kforensics.protocol.loading.settings import never_ready, refuse_roles, refuse_topic_settings, refuse_values
+from kforensics.protocol.loading.settings import never_ready, refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import JUDGED_NODES, NAMES, OF_A_NODE, values_of
 
@@ -58,7 +58,7 @@ def test_a_value_that_a_capture_hides_is_in_order():
         "node.id": "1",
     }
     assert refuse_values(KafkaVersion(4, 1), pseudonym) is None
-    assert refuse_roles(KafkaVersion(4, 1), 1, {**pseudonym, "listeners": f"value-{'a' * 24}"}) is None
+    assert refuse_values(KafkaVersion(4, 1), {**pseudonym, "listeners": f"value-{'a' * 24}"}, 1) is None
     assert set(values["delegation.token.max.lifetime.ms"]) == {"*"}
     assert refuse_values(KafkaVersion(4, 1), values) is None
     assert refuse_values(KafkaVersion(4, 1), {"delegation.token.max.lifetime.ms": "0"}) is not None
@@ -152,10 +152,10 @@ def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
 
 
 def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
-    twice = {"log.dirs": "/a, /b,/a"}
+    twice = {"log.dirs": "/a, /b,/a", "node.id": "1"}
     assert refuse_values(KafkaVersion(4, 4), twice) is None
     assert refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "controller"}) is None
-    found = refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "broker,controller"})
+    found = refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "broker"})
     assert found is not None
     assert found.reason == "Duplicate log directory found: /a"
     by_id = {"log.dirs": "/a,/a/"}
@@ -168,7 +168,7 @@ def test_settings_of_nodes_without_zookeeper_are_refused_as_kafka_refuses_them(v
     asked = KafkaVersion(*map(int, version.split(".")))
     for case in json.loads(JUDGED_NODES.read_text()):
         values = {name: value for name, value in {**OF_A_NODE, **case["given"]}.items() if value is not None}
-        found = refuse_values(asked, values) or refuse_roles(asked, 1, values)
+        found = refuse_values(asked, values, 1)
         # What two names of one log directory do is no matter of `KafkaConfig`.
         said = "" if found is None or found.exception == "KafkaException" else found.exception
         if said != case["thrown"][version]:
@@ -206,5 +206,5 @@ def test_a_broker_with_zookeeper_is_judged_by_its_listeners_and_ids_as_kafka_doe
     """As `KafkaConfig` of 1.1.1, 2.8.1, 3.3.2 and 3.9.1 did."""
     for version in ("1.1", "2.8", "3.3", "3.9"):
         asked = KafkaVersion(*map(int, version.split(".")))
-        found = refuse_roles(asked, Absent.UNKNOWN, {"zookeeper.connect": "h:1", "broker.id": "1", **given})
+        found = refuse_values(asked, {"zookeeper.connect": "h:1", "broker.id": "1", **given}, Absent.UNKNOWN)
         assert (found.exception if found else "") == (exception if version in versions.split() else "")
