@@ -30,6 +30,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinato
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.state import GroupState, ShareState
 from kforensics.reconcile.groups.views import GroupView
+from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth
 from kforensics.words import listed
@@ -70,7 +71,8 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
     case = open_case(request, again="groups") if case is None else case.asked(request)
     given = leaders_of(case)
     logs = offsets_logs(given, until_ms=request.at_ms)
-    played = _play(request, logs)
+    ends = PartitionEnds(given, request.at_ms)
+    played = _play(request, logs, ends.start_of)
     gone, elsewhere = _only_earlier(given)
     of_gone = [one for one in gone if _wants(request, one.key)]
     shares = SharePositions(given, until_ms=request.at_ms)
@@ -79,7 +81,6 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
     topic = _topic(given, logs, played.names, elsewhere)
     if not is_absence_answer:
         _check_names(request, logs.values(), topic, shared)
-    ends = PartitionEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
     now = {**played.positions, **{key: one for found in shared.values() for key, one, _ in found}}
     by_key: dict[CommitKey, list[Change]] = defaultdict(list)
@@ -181,7 +182,7 @@ def _wants(request: Ask, key: CommitKey) -> bool:
     )
 
 
-def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
+def _play(request: Ask, logs: Mapping[int, OffsetsLog], start_of: Callable[[CommitKey], LogStart | None]) -> _Played:
     """Play each log to its end; every log learns the retention that the expired positions of all show."""
     setbacks: list[Change] = []
     count = 0
@@ -194,6 +195,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
+        replay.start_of = start_of
         for change in chain(log.settle(replay), _noted(log.gone_since_earlier(replay), gone)):
             if _wants(request, change.key):
                 count += 1

@@ -64,10 +64,7 @@ class PartitionEnds:
 
     def view(self, key: CommitKey, position: Position, share: ShareState | None) -> GroupPosition:
         """Return a position with how it stands to its log, that of a share group with the state of its deliveries."""
-        ends = _Ends()
-        if isinstance(key.topic, str):
-            partition = TopicPartition(key.topic, key.partition)
-            ends = self._known.get(partition) or self._known.setdefault(partition, self._find(partition))
+        ends = self._of(key)
         goes_on_at, had_others = (
             (Absent.NOT_APPLICABLE, False) if share is not None else self._checked(key, ends, position)
         )
@@ -89,6 +86,16 @@ class PartitionEnds:
             recreated_ms=recreated_ms,
             removed_ms=removed_ms,
         )
+
+    def start_of(self, key: CommitKey) -> LogStart | None:
+        """Return where the log begins that a position is of, now; none where it is not known."""
+        return self._of(key).start
+
+    def _of(self, key: CommitKey) -> _Ends:
+        if not isinstance(key.topic, str):
+            return _Ends()
+        partition = TopicPartition(key.topic, key.partition)
+        return self._known.get(partition) or self._known.setdefault(partition, self._find(partition))
 
     def _topic_since(self, key: CommitKey, position: Position) -> tuple[int | None, int | None]:
         """Return when the topic of now was created, where that was after a commit, else when it was deleted, where none of its name is left."""
@@ -180,7 +187,8 @@ class PartitionEnds:
 
     @cached_property
     def _moves(self) -> dict[TopicPartition, list[LogStartMove]]:
-        return log_start_moves(self._given.cluster.events)
+        cluster = self._given.cluster
+        return log_start_moves(cluster.events, is_zone_shown=cluster.is_zone_shown)
 
     def _checked(self, key: CommitKey, ends: _Ends, position: Position) -> tuple[int | Absent, bool]:
         """Return where a consumer goes on whose position's leader epoch every log that may lead contradicts, and whether the records in front of it are younger than the commit."""

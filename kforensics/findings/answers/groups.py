@@ -75,6 +75,11 @@ class JudgedGroups:
     def _contradicted(self) -> list[tuple[GroupView, GroupPosition]]:
         return [(group, one) for group, one in self._every if one.has_wrong_epoch]
 
+    @cached_property
+    def _ahead(self) -> list[Change]:
+        """The moves past offsets that are more than a possibility, the longest way first."""
+        return sorted((one for one in self.ahead if not _may_have_read(one)), key=lambda one: -one.past)
+
     def answer(self) -> Answer:
         """Return the answer: `no-setback` only where all of `__consumer_offsets` that matters, and the log of every position, is here and was read."""
         doubts = list(self._doubts())
@@ -89,11 +94,11 @@ class JudgedGroups:
             *([State.SET_BACK] if self.setbacks else []),
             *([State.BELOW_THE_START] if self._below else []),
             *([State.WRONG_EPOCH] if self._contradicted else []),
-            *([State.SET_FORWARD] if self.ahead else []),
+            *([State.SET_FORWARD] if self._ahead else []),
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state(states) or State.NO_SETBACK
-        ahead = _ahead(self.ahead) if state is not State.SET_FORWARD else ""
+        ahead = _ahead(self._ahead) if state is not State.SET_FORWARD else ""
         said = self._headline(state), ahead, _removed(self.removed)
         is_first = state in {State.UNKNOWN, State.NO_SETBACK}
         if is_first and not self.removed:
@@ -137,7 +142,7 @@ class JudgedGroups:
                 )
                 return f"{_loud(group.name)} STANDS {where}: {epoch_words(one)}{more}"
             case State.SET_FORWARD:
-                return _ahead(self.ahead)
+                return _ahead(self._ahead)
             case State.UNKNOWN:
                 if not self.groups and (self.removed or self.expired):
                     return "Whether one was set back is unknown."
@@ -218,6 +223,7 @@ class JudgedGroups:
             if leader is not None:
                 why = f"broker {leader} {'led' if is_past else 'leads'} there, and its log is not among the inputs"
             yield f"Whether positions in {listed(sorted(lost), most=MOST_NAMED)} {'were' if is_past else 'are'} past the end: {why}."
+        yield from map(_deleted_between, filter(_may_have_read, self.ahead))
         if self.unread:
             yield f"What {counted(self.unread, 'place')} that could not be read {form(self.unread, 'holds', 'hold')}."
         if self.skipped:
@@ -283,11 +289,12 @@ class JudgedGroups:
                 yield f"{sentence} (kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset)."
             else:
                 yield Step(sentence, (_reset(name, where, str(one.previous)),))
-        if self.ahead:
-            one = max(self.ahead, key=lambda each: each.past)
+        if self._ahead and _skipped(one := max(self._ahead, key=_skipped)):
             name, where = name_text(one.key.group), f"{name_text(one.key.topic)}:{one.key.partition}"
-            sentence = f"If {name} has to read what it passed over: stop it, and set its position in {where} to {one.previous} again; what it has read since is processed twice"
-            yield Step(sentence, (_reset(name, where, str(one.previous)),))
+            starts = (each.log_start_offset for _, each in self._every if (each.topic, each.partition) == one.key[1:])
+            first = max(one.previous or 0, one.log_start or 0, *(start for start in starts if isinstance(start, int)))
+            sentence = f"If {name} has to read what it passed over: stop it, and set its position in {where} to {first} again; what it has read since is processed twice"
+            yield Step(sentence, (_reset(name, where, str(first)),))
 
     def _tell(self) -> Iterator[str]:
         for words, found in (
@@ -301,9 +308,12 @@ class JudgedGroups:
             if again:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
-        if self.ahead:
-            count = sum(one.past for one in self.ahead)
-            yield f"The owners of {_groups_of(self.ahead)}: up to {counted(count, 'record')} {form(count, 'was', 'were')} passed over, of which nothing shows that they were read."
+        deleted = [one for one in self._ahead if one.log_start is not None]
+        if deleted:
+            count = sum(one.past - _skipped(one) for one in deleted)
+            yield f"The owners of {_groups_of(deleted)}: up to {counted(count, 'record')} {form(count, *_WENT[True])} {form(len(deleted), 'it', 'they')} read them."
+        if count := sum(map(_skipped, self._ahead)):
+            yield f"The owners of {_groups_of(filter(_skipped, self._ahead))}: up to {counted(count, 'record')} {form(count, 'was', 'were')} passed over, of which nothing shows that they were read."
         removed = {name_text(one.topic): one.removed_ms for _, one in self._every if one.removed_ms is not None}
         for topic, removed_ms in sorted(removed.items()):
             groups, _ = _who(each for each in self._every if name_text(each[1].topic) == topic)
@@ -329,13 +339,39 @@ def _ahead(ahead: Sequence[Change]) -> str:
     """Say which position moved past offsets that its group need not have read, the longest way first; empty where none did."""
     if not ahead:
         return ""
-    first = max(ahead, key=lambda one: one.past)
+    first = ahead[0]
     count = len(ahead) - 1
     more = f" So {form(count, 'was', 'were')} {count:,} more." if count else ""
-    where = f"{name_text(first.key.topic)}-{first.key.partition}"
+    rest, what = _skipped(first), ""
+    if first.log_start is not None:
+        most, went = "up to " if first.confidence == "likely" else "", first.past - rest
+        what = f" The log began at {first.log_start:,} by then: {most}{counted(went, 'offset')} {form(went, *_WENT[True])} it read them, {first.reason}."
+    begins, how = "BEGAN ANEW FURTHER ON", f", {_by_whom(first)}"
+    if first.removed_by is None:
+        begins = "WAS SET FORWARD"
+        if what and first.by == "member":
+            begins, how = "SKIPPED DELETED RECORDS", ""
+    where, when = f"{name_text(first.key.topic)}-{first.key.partition}", utc_words(first.time_ms)
+    between = "from there on" if what else "between"
+    unread = f" Nothing shows that it read the {counted(rest, 'offset')} {between}." if rest else ""
+    return f"{_loud(first.key.group)} {begins}: {where} from {first.previous:,} to {first.offset:,} at {when}{how}.{what}{unread}{more}"
+
+
+def _may_have_read(change: Change) -> bool:
+    """Return whether a group may have read what was deleted between two of its commits."""
+    return change.log_start is not None and change.confidence == "possible"
+
+
+def _skipped(change: Change) -> int:
+    """Return how many of the offsets that a position moved ahead were not below the log start."""
+    return change.past if change.log_start is None else (change.offset or 0) - change.log_start
+
+
+def _deleted_between(change: Change) -> str:
+    where, start = f"{name_text(change.key.topic)}-{change.key.partition}", change.log_start or 0
     return (
-        f"{_loud(first.key.group)} {'WAS SET FORWARD' if first.removed_by is None else 'BEGAN ANEW FURTHER ON'}: {where} from {first.previous:,} to {first.offset:,} at {utc_words(first.time_ms)}, {_by_whom(first)}."
-        f" Nothing shows that it read the {counted(first.past, 'offset')} between.{more}"
+        f"Whether {name_text(change.key.group)} read offsets {change.previous:,} to {start - 1:,} of {where} before they were deleted: it committed {change.previous:,}, "
+        f"then {change.offset:,} at {utc_words(change.time_ms)}. They were deleted {change.reason}."
     )
 
 

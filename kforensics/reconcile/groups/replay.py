@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import (
     Commit,
     CommitKey,
@@ -24,6 +26,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import NO_PRODUCER
 from kforensics.reconcile.groups.state import GroupState, GroupType, changed
+from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.words import counted, utc_words
 
 By = Literal["member", "administrator", "expiry", "deletion", "truncation", "unknown"]
@@ -124,6 +127,8 @@ class Change(NamedTuple):
     """Of a set-back behind which the position stands no more: when it was committed that is in force; None where it is still behind."""
     by_hand_in: int | None = None
     """As that of a position."""
+    log_start: int | None = None
+    """Of a move ahead: where the log began by then, above the previous position. That the group had not read up to there is proven, likely, or no more than possible."""
     is_put_back: bool = False
     """The group had no member from the set-back on until the position was set by hand to where it had been: none of it was read again by one."""
 
@@ -221,6 +226,10 @@ class Replay:
     """Groups that were removed, or whose generation went back: at which offset, how in words, the records that say it, and whether a record removed them."""
     ahead: dict[CommitKey, Change] = field(default_factory=dict)
     """The last move of a position past offsets of which nothing shows that the group read them: by hand, or after its position was gone."""
+    start_of: Callable[[CommitKey], LogStart | None] = lambda _key: None
+    """Where the log begins that a position is of; none where it is not known."""
+    returned: dict[Name, tuple[int, int]] = field(default_factory=dict)
+    """Where, and when, a group last had members again after it had none: they go on from its positions."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -289,16 +298,55 @@ class Replay:
                     self.former[key] = known
                 yield from _only_setbacks(self._take(next(run.decode([rows[start]])), self.place))
             # Of several commits without a member a consumer makes them, which reads.
-            elif known is not None and first > known.offset and (isinstance(known, Former) or end - start == 1):
-                self._go_ahead(next(run.decode([rows[start]])), known)
+            elif known is not None and first > known.offset:
+                begins = None if isinstance(known, Former) else self.start_of(key)
+                is_passed = begins is not None and known.offset < begins.offset
+                if isinstance(known, Former) or end - start == 1 or is_passed:
+                    self._go_ahead(next(run.decode([rows[start]])), known)
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
                     before, after = run.decode(rows[at - 1 : at + 1])
                     self._put(before, self._author(before)[0], self.place)
                     yield from _only_setbacks(self._take(after, self.place))
+            if end - start > 1 and not self._is_left(key.group):
+                self._pass_in(run, rows[start:end], offsets[start:end], key)
         for commit in run.decode(sorted(rows[end - 1] for end in ends)):
             self._put(commit, self._author(commit)[0], self.place)
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
+
+    def _pass_in(self, run: CommitRun, rows: Sequence[int], offsets: NDArray[np.int64], key: CommitKey) -> None:
+        """Note the moves past a log start among the commits of a position in a run, behind its last set-back."""
+        begins = self.start_of(key)
+        if begins is None or int(offsets.min()) >= begins.offset:
+            return
+        steps = np.diff(np.searchsorted(begins.marks, offsets, "right"))
+        last_fall = int(max(np.flatnonzero(np.diff(offsets) < 0), default=-1))
+        for at in np.flatnonzero(steps > 0).tolist():
+            if at > last_fall:
+                before, after = run.decode(rows[at : at + 2])
+                self._pass(after, int(offsets[at]), before.committed_ms, before.at.offset)
+
+    def _pass(self, commit: Commit, offset: int, committed_ms: int, at_offset: int) -> None:
+        """Note a commit of a group whose position before the log start had passed, or may have: its offset, its time and where its record is."""
+        begins = self.start_of(commit.key)
+        if begins is None or offset >= begins.offset:
+            return
+        assert commit.offset is not None
+        returned_at, returned_ms = self.returned.get(commit.key.group, (-1, -1))
+        confidence: Confidence = "proven" if returned_at > at_offset else "likely"
+        start = begins.by(returned_ms if returned_at > at_offset else committed_ms, offset)
+        if isinstance(start, Absent):
+            # Every group has passed the log start of now once: only a gap in its membership makes that doubtful.
+            if returned_at <= at_offset or commit.offset < begins.offset:
+                return
+            start, confidence = begins.offset, "possible"
+        elif start == offset:
+            later = begins.by(commit.at.time_ms, offset)
+            if later == offset:
+                return
+            start, confidence = (later if isinstance(later, int) else begins.offset), "possible"
+        if confidence != "possible" or commit.key not in self.ahead:
+            self._note_ahead(commit, offset, start, confidence=confidence)
 
     def _put(self, commit: Commit, by: By, place: PartitionPlace) -> None:
         assert commit.offset is not None
@@ -327,23 +375,51 @@ class Replay:
             if before.removed_by not in {"deletion", "expiry"} or before.removal.reason == TOPIC_DELETED:
                 return
         elif not self._is_left(commit.key.group) or commit.producer_id != NO_PRODUCER:
+            self._pass(commit, before.offset, before.committed_ms, before.at.offset)
             return
         elif before.by_hand_in == self._by_hand_in(commit):
             # A consumer without a membership commits again and again what it read.
             self.ahead.pop(commit.key, None)
             return
-        by, confidence, reason = self._author(commit)
+        begins = self.start_of(commit.key)
+        returned_at, returned_ms = self.returned.get(commit.key.group, (-1, -1))
+        is_back = isinstance(before, Former) and returned_at > before.at_offset
+        start = None if begins is None else begins.by(returned_ms if is_back else commit.at.time_ms, before.offset)
+        self._note_ahead(
+            commit,
+            before.offset,
+            start if isinstance(start, int) and start > before.offset else None,
+            by=self._author(commit)[0],
+            removed_by=before.removed_by if isinstance(before, Former) else None,
+            confidence="proven" if is_back else "likely",
+        )
+
+    def _note_ahead(
+        self,
+        commit: Commit,
+        offset: int,
+        log_start: int | None,
+        *,
+        by: By = "member",
+        removed_by: By | None = None,
+        confidence: Confidence = "likely",
+    ) -> None:
+        """Note a move ahead of an offset, and what had deleted the records up to the log start of then."""
+        begins = None if log_start is None else self.start_of(commit.key)
+        removal = None if begins is None else begins.removal(offset)
+        assert commit.offset is not None
         self.ahead[commit.key] = Change(
             key=commit.key,
             offset=commit.offset,
-            previous=before.offset,
+            previous=offset,
             time_ms=commit.at.time_ms,
             by=by,
             confidence=confidence,
-            reason=reason,
-            citations=(commit.at.cite(self.place),),
+            reason="" if removal is None else removal.sentence,
+            citations=(commit.at.cite(self.place), *(() if removal is None else removal.citations)),
             had_members=True,
-            removed_by=before.removed_by if isinstance(before, Former) else None,
+            removed_by=removed_by,
+            log_start=None if log_start is None else min(log_start, commit.offset),
         )
 
     def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
@@ -371,6 +447,7 @@ class Replay:
         """Take a record about a group, and note where the group began anew."""
         group = self.groups.get(event.group)
         was_there, generation = group is not None, -1 if group is None else group.generation
+        had_none = group is None or not group.member_count
         after = changed(group, event)
         words = ""
         if after is None:
@@ -379,6 +456,8 @@ class Replay:
                 words = f"the group itself was removed at {utc_words(event.at.time_ms)}, and created again since"
         else:
             self.groups[event.group] = after
+            if had_none and after.member_count:
+                self.returned[event.group] = event.at.offset, event.at.time_ms
             if 0 <= after.generation < generation:
                 words = (
                     f"the generation of the group went back from {generation:,} to {after.generation:,} at {utc_words(event.at.time_ms)},"

@@ -188,6 +188,21 @@ class LogStart:
     epochs_from: int | Absent = Absent.UNKNOWN
     """Where its leader epochs begin: a broker that moves the log start takes those below along."""
 
+    def by(self, time_ms: int, offset: int) -> int | Absent:
+        """Return where the log began at a time, by lines; the offset itself where they show that it began at or below it, unknown where none says when it passed that."""
+        passed = [move for move in self.moves if offset < move.offset <= self.offset]
+        times = [(move.offset, move.time_ms, move.slack_ms) for move in passed if isinstance(move.time_ms, int)]
+        before = [at for at, when, slack in times if when + slack <= time_ms]
+        if before:
+            return max(before)
+        is_later = offset >= self.offset or (times and all(when - slack > time_ms for _, when, slack in times))
+        return offset if is_later else Absent.UNKNOWN
+
+    @property
+    def marks(self) -> list[int]:
+        """Where it is known to have begun, in rising order."""
+        return sorted({self.offset, *(move.offset for move in self.moves if move.offset < self.offset)})
+
     def removal(self, offset: int) -> Removal | None:
         """Return what deleted the records from an offset up to the log start; none where it starts at or below that.
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from kforensics.evidence.coordinators.group_log import GroupLogReader
+from kforensics.evidence.coordinators.group_log import CommitKey, GroupLogReader
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.rules.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
-from kforensics.reconcile.groups.replay import Position, Replay, Retention, with_return
+from kforensics.reconcile.groups.replay import Change, Position, Replay, Retention, with_return
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from tests.builders.coordinators import NOW, batch, commit, write_log
 
@@ -44,13 +44,13 @@ def held(change):
     return GroupView(name=change.key.group, state=None, is_known_empty=True, positions=(one,))
 
 
-def answer(found, groups=()):
+def answer(found, groups=(), ahead=()):
     found = sorted(found, key=lambda one: (one.caught_up_ms is not None, -one.set_back))
     return JudgedGroups(
         groups=groups,
         setbacks=found,
         setback_count=len(found),
-        ahead=(),
+        ahead=ahead,
         topic=CoordinatorTopic(name="__consumer_offsets", present=frozenset({0}), count=1),
         asked=(),
         unread=0,
@@ -88,3 +88,23 @@ def test_a_group_that_is_still_behind_is_told_before_one_that_is_not(setbacks):
     assert answer(found).now == (), "its position has expired since: there is nothing to set"
     assert not any("90" in words for words in said.now)
     assert said.tell[0] == "The owners of small: up to 7 records are read again."
+
+
+@pytest.mark.parametrize(
+    ("confidence", "state", "said"),
+    [
+        ("proven", "set-forward", "The log began at 20 by then: 15 offsets were deleted before it read them, at noon by retention."),
+        ("likely", "set-forward", "The log began at 20 by then: up to 15 offsets were deleted before it read them, at noon by retention."),
+        ("possible", "unknown", "Whether billing read offsets 5 to 19 of t-0 before they were deleted: it committed 5, then 24 at "),
+    ],
+)  # fmt: skip
+def test_what_was_deleted_before_a_group_that_went_on_read_it(confidence, state, said):
+    key = CommitKey("billing", "t", 0)
+    change = Change(key, 24, 5, NOW, "member", confidence, "at noon by retention", (), had_members=True, log_start=20)
+
+    found = answer((), ahead=(change,))
+
+    assert found.state == state
+    assert said in (found.unknown[0] if state == "unknown" else found.headline)
+    # Where it need not have skipped anything, no position is to be set.
+    assert [("--to-offset 20 " in one.commands[0]) for one in found.now] == [True] * (state != "unknown")

@@ -10,6 +10,7 @@ from kforensics.evidence.coordinators import group_log
 from kforensics.evidence.coordinators.group_log import GroupLogReader, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.reconcile.groups.replay import MINUTE_MS, Replay, Retention, infer_retention
+from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, Remover
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 
 NEVER = Retention(retention_ms=None, removed_topics=lambda _topic, _since, _time: False)
@@ -59,6 +60,70 @@ def test_a_position_that_goes_past_what_nothing_shows_to_be_read(tmp_path, later
 
     assert moves == [(one.previous, one.offset, one.removed_by) for one in replay.ahead.values()]
     assert settled.ahead == replay.ahead
+
+
+BACK = group_metadata("g", 1, generation=3)
+
+
+@pytest.mark.parametrize(
+    ("moved_at", "later", "noted"),
+    [
+        ([(20, 3)], (BACK, 24), [(5, 24, 20, "proven")]),
+        ([(20, 3)], (BACK, 21, 22, 25), [(5, 21, 20, "proven")]),
+        ([(20, 4)], (BACK, 24), [(5, 24, 20, "possible")]),
+        ([(20, 9)], (BACK, 24), []),
+        ([(20, 3, 3_600_000)], (BACK, 24), [(5, 24, 20, "possible")]),
+        ([(20, 4)], (BACK, 6, 7, 24), [(7, 24, 20, "likely")]),
+        ([(20, 6)], (BACK, 21, 30), []),
+        ([(8, 4), (20, 9)], (BACK, 6, 24), [(6, 24, 8, "likely")]),
+        ([(8, 3), (20, 6)], (BACK, 9, 10, 24), [(5, 9, 8, "proven")]),
+        ([], (BACK, 24), [(5, 24, 20, "possible")]),
+        ([], (BACK, 12, 24), []),
+        ([(20, 3)], (None, BACK, 24), [(5, 24, 20, "proven")]),
+        ([(20, 3)], (24,), [(5, 24, 20, "likely")]),
+        ([(20, 3)], (BACK, 24, 9), []),
+    ],
+    ids=[
+        "back behind the deletion",
+        "and read on",
+        "deleted while it may have read",
+        "deleted later",
+        "no input shows the zone of the line",
+        "a member too slow",
+        "had read them",
+        "in two steps",
+        "again, as it may have read",
+        "no line says when",
+        "no line, and nothing lost at its return",
+        "its position removed, too",
+        "put forward by hand",
+        "set back since",
+    ],
+)
+def test_a_group_that_goes_on_behind_what_was_deleted_before_it_read_it(tmp_path, moved_at, later, noted):
+    times = [NOW + at * 1_000 for at in range(len(LEFT) + len(later))]
+    records = [
+        one if isinstance(one, tuple) else commit("g", "t", 0, one, time_ms=time)
+        for one, time in zip((*LEFT, *later), times, strict=True)
+    ]
+    content = b"".join(batch(at, [one], time_ms=times[at]) for at, one in enumerate(records))
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
+    moves = [
+        LogStartMove(at, Remover.SIZE, 4_000, NOW + second * 1_000 - 500, 1, (), slack_ms=sum(slack))
+        for at, second, *slack in moved_at
+    ]
+
+    found = []
+    for run in ("play", "settle"):
+        replay = Replay(
+            place=place, known_from=0, retention=NEVER, start_of=lambda _key: LogStart(offset=20, moves=moves)
+        )
+        reader = GroupLogReader(list_log(place))
+        list(replay.play(reader.events()) if run == "play" else replay.settle(reader.parts()))
+        found.append(list(replay.ahead.values()))
+
+    assert found[0] == found[1]
+    assert [(one.previous, one.offset, one.log_start, one.confidence) for one in found[0]] == noted
 
 
 @given(steps=st.lists(STEPS, max_size=25), longest=st.sampled_from([1, 5, group_log.LONGEST_RUN]))
