@@ -140,6 +140,29 @@ def test_a_damaged_replica_is_the_odd_one_whoever_leads(broker, incident, tmp_pa
         assert {broker} == {one["broker_id"] for one in parted}
 
 
+def test_a_replica_of_which_the_offset_of_one_batch_is_damaged_is_copied_again_from_the_leader(
+    incident, tmp_path, capsys
+):
+    final = incident("unclean-election-4.x") / "snapshots" / "99-final"
+    for node in final.iterdir():
+        copied(node, tmp_path / node.name)
+    (log,) = (tmp_path / "broker-1").rglob("orders-1/*.log")
+    data = bytearray(log.read_bytes())
+    position = 12 + int.from_bytes(data[8:12], "big")
+    data[position] ^= 1  # a checksum does not cover the base offset, of which no other log has a batch there now
+    log.write_bytes(data)
+    nodes = sorted(map(str, tmp_path.iterdir()))
+
+    assert 1 == run(["diff", *nodes, "--topic", "orders", "--partition", "1", "--format", "json"])
+    steps = json.loads(capsys.readouterr().out)["answer"]["now"]
+
+    assert any(
+        step.startswith("Have broker 3 lead orders-1, of which all is intact there, then let broker 1")
+        for step in steps
+    )
+    assert not any(step.startswith("Empty and delete no replica") for step in steps)
+
+
 def flip(root, broker, position):
     (log,) = (root / f"broker-{broker}").rglob("orders-0/*.log")
     data = bytearray(log.read_bytes())

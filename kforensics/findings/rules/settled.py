@@ -48,21 +48,22 @@ def _divergences(compared: Compared) -> Iterator[Concern]:
 def _whole_beside(compared: Compared, odd: Sequence[LoadedLog]) -> str:
     """Return the owner of a replica that holds intact all that these do; empty where none of those given is known to."""
     report = compared.report
-    if any(one.view is view for one in report.sole_holders for view in odd):
+    alone = [one.view for one in report.sole_holders if one.counts.records or one.counts.markers]
+    if any(one is view for one in alone for view in odd):
         return ""  # however it came to them, what it alone holds would be gone
     first, end = min(one.content_start_offset for one in odd), max(one.log_end_offset for one in odd)
-    return next(
-        (
-            report.owner_of(one.view)
-            for one in compared.live
-            if not any(one.view is other for other in odd)
-            and one.view.is_intact
-            and not report.not_compared_below
-            and one.view.content_start_offset <= first
-            and one.view.log_end_offset >= end
-        ),
-        "",
-    )
+    whole = [
+        one.view
+        for one in compared.live
+        if not any(one.view is other for other in odd)
+        and one.view.is_intact
+        and not report.not_compared_below
+        and one.view.content_start_offset <= first
+        and one.view.log_end_offset >= end
+    ]
+    leads = report.leader is not None and any(report.leader.view is view for view in whole)
+    best = report.leader.view if report.leader is not None and leads else next(iter(whole), None)
+    return "" if best is None else report.owner_of(best)
 
 
 def _what_each_holds(compared: Compared) -> str:

@@ -321,10 +321,13 @@ def _value_of(checkpoint: CheckpointValue | Absent) -> int | Absent:
 
 def _known_segment(segment: Segment) -> KnownSegment:
     last, base = segment.last_offset, segment.base_offset
-    end = base if isinstance(last, Absent) else max(last + 1, base)
-    if _first_fatal(segment) is None:
-        return KnownSegment(base_offset=base, end_offset=end, recovered_end_offset=end, epochs=segment.epochs)
     recovered = base if isinstance(segment.recovered_end_offset, Absent) else max(segment.recovered_end_offset, base)
+    if _first_fatal(segment) is None:
+        # The last batch of the file ends it, though one before it has a later offset.
+        return KnownSegment(
+            base_offset=base, end_offset=recovered, recovered_end_offset=recovered, epochs=segment.epochs
+        )
+    end = base if isinstance(last, Absent) else max(last + 1, base)
     return KnownSegment(
         base_offset=base, end_offset=end, recovered_end_offset=recovered, is_torn=True, epochs=segment.epochs
     )
