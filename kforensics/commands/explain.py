@@ -197,7 +197,8 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         answer = replace(answer, unknown=(*answer.unknown, UNREAD_OFFSETS.format(byte_count(length))))
     answer = replace(answer, unknown=(*answer.unknown, *unread_commits(case)))
     problems += gathered.left_out
-    if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
+    shown = (one for one in incidents if one.copies or one.is_deleted)
+    if all(one.partition.topic in METADATA_TOPICS for one in shown):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))
     return Explanation(
         inputs=inputs.described,

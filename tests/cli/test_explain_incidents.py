@@ -71,6 +71,19 @@ def test_what_operators_did_is_no_loss(incident, capsys):
     assert "kforensics salvage --what all --topic inventory --topic oldstuff " in step
 
 
+def test_a_topic_that_was_deleted_with_zookeeper_is_named_while_its_directories_wait(coordinators, capsys):
+    root = coordinators("groups-2.8")
+    paths = (root / "snapshots" / "02-failed-over-live", root / "logs", "--topic", "short-lived")
+    document, code = explain(capsys, *paths)
+
+    assert 0 == code
+    assert [("deleted-topic", "short-lived")] == [(one["kind"], one["topic"]) for one in document["operations"]]
+    assert ["Topic short-lived was deleted, and 2 directories of it are still among the inputs."] == document["answer"][
+        "tell"
+    ]
+    assert "kforensics salvage --what all --topic short-lived " in document["answer"]["now"][0]
+
+
 def test_a_high_watermark_past_every_log_is_no_calm_answer(incident, tmp_path, capsys):
     brokers = tmp_path / "brokers"
     copied(incident("power-loss-4.x") / "snapshots" / "99-final", brokers)

@@ -103,7 +103,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     for one in asked:
         by_state.setdefault(incident_state(one), []).append(one)
     states = set(by_state)
-    if scope.problems or scope.not_given or scope.quorum or not any(one.copies for one in asked):
+    if scope.problems or scope.not_given or scope.quorum or not any(one.copies or one.is_deleted for one in asked):
         states.add(State.UNKNOWN)
     state = worst_state(states) or State.UNKNOWN
     lost = [loss for one in asked for loss in one.losses]
@@ -379,7 +379,7 @@ def _of_one_leader(leader: str, of: str, basis: LeaderBasis) -> str:
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
-    if not any(one.copies for one in asked):
+    if not any(one.copies or one.is_deleted for one in asked):
         cut = [one for one in asked if one.counts_at_least]
         of = f" Log lines say that logs of {_names(cut)} were truncated." if cut else ""
         return f"Whether committed records are lost is unknown: no log of any partition is among the inputs.{of}"

@@ -204,6 +204,7 @@ class LogsOverTime:
         self.other_topics = found.other_topics
         self.earlier = (*found.others, *self.others)
         self.unrequested = tuple(copy for copy in self.earlier if not self._was_requested(copy))
+        self.waiting = [log.replica for log in found.deleted]
         observed = find_truncations(
             partition, evidence.logged, self.copies, self.agreement, others=self.others, deleted=found.deleted
         )
@@ -450,7 +451,9 @@ class LogsOverTime:
 
     def replicas_of_deleted_topics(self) -> list[Replica]:
         """Return the directories of earlier topics of the name whose deletion is on record."""
-        return _directories(copy for copy in self.earlier if copy not in self.unrequested)
+        is_logged = self.evidence.incarnation.is_after_deletion or self.evidence.is_deletion_logged
+        waiting = self.waiting if is_logged else []
+        return [*_directories(copy for copy in self.earlier if copy not in self.unrequested), *waiting]
 
     def protocol_behind(self, truncation: ObservedTruncation) -> ProtocolName:
         """Return the protocol by which the broker of a truncation truncates."""

@@ -67,13 +67,13 @@ def operations(
             )
         if incident.partition not in moved and topic not in recreated:
             found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(incident, looked or {})})
-        if incident.deleted_topics and topic not in recreated:
+        if incident.deleted_topics and not incident.is_deleted and topic not in recreated:
             recreated.add(topic)
             places = tuple(Citation(input=each.input, path=each.path) for each in incident.deleted_topics)
             name, words = TopicPartition(topic, WHOLE_TOPIC), _recreated_sentence(topic)
             one = Operation("recreated-topic", name, Absent.UNKNOWN, words, places)
             found[one.kind, one.topic_partition, one.meaning] = one
-        if incident.is_deleted and incident.logs and topic not in recreated:
+        if incident.is_deleted and (incident.logs or incident.deleted_topics) and topic not in recreated:
             one = _deleted_topic(incident, timeline)
             found[one.kind, one.topic_partition, one.meaning] = one
     return tuple(found.values())
@@ -269,7 +269,11 @@ def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
 def _deleted_topic(incident: PartitionIncident, timeline: Sequence[TimelineEntry]) -> Operation:
     name = TopicPartition(incident.partition.topic, WHOLE_TOPIC)
     told = [one for one in timeline if one.kind == "topic-deleted" and one.topic_partition == name]
-    places = tuple(Citation(input=one.input, path=one.path) for one in incident.logs)
+    held = [
+        *((log.input, log.path) for log in incident.logs),
+        *((one.input, one.path) for one in incident.deleted_topics),
+    ]
+    places = tuple(Citation(input=place, path=path) for place, path in held)
     time_ms = told[0].time_ms if told else Absent.UNKNOWN
     at = f" at {utc_words(time_ms)}" if isinstance(time_ms, int) else ""
     return Operation(
