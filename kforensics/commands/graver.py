@@ -48,10 +48,12 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
     answer = with_graver(found.answer, graver_of(case, topics), code=code)
-    if command == "verify" and answer.state is State.MAYBE_AT_RISK and _is_as_copied(case):
-        answer = replace(answer, state=State.UNKNOWN)  # what a copy of running brokers looks like is no damage
     found = found._replace(answer=answer)
-    return found if command == "explain" else no_calmer_than_history(command, found, case)
+    found = found if command == "explain" else no_calmer_than_history(command, found, case)
+    if command == "verify" and found.answer.state is State.MAYBE_AT_RISK and _is_as_copied(case):
+        # What a copy of running brokers looks like is no damage.
+        found = found._replace(answer=replace(found.answer, state=State.UNKNOWN))
+    return found
 
 
 def no_calmer_in_cluster(command: str, found: Conclusion, case: Case, topics: Collection[str]) -> Conclusion:

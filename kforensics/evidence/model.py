@@ -184,8 +184,6 @@ class Replica:
     """Segments renamed `.deleted`: content that outlives a truncation or retention."""
     damage: Mapping[str, tuple[Damage, ...]] = field(default_factory=dict)
     """The damage of files other than segments, by path relative to the input."""
-    is_at_hand: bool = True
-    """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
     """Whether its records, or digests that show which are equal, can be read."""
 

@@ -111,6 +111,11 @@ KNOWN = (
         r"^explain: nothing-lost .*; triage: unknown \(UNKNOWN: controller",
         "a controller that is not given took no records: its log decides what metadata was committed, and others hold what was",
     ),
+    Meant(
+        "all commands count alike",
+        r": MAYBE AT RISK: broker \d+ alone holds .* discards \d+ records",
+        "of a log that a start shortens diff counts what is left of it then, and explain what lies in its file",
+    ),
 )
 """Differences that are meant; each with the reason."""
 
@@ -494,7 +499,10 @@ def one_number(subject: Subject) -> Iterator[str]:
     """The first lines of all commands count the same records alike."""
     first = {name: headline(document) for name, document in subject.verdicts().items()}
     for pattern in COUNTS:
-        counts = {name: found[1] for name, words in first.items() if (found := re.search(pattern, words))}
+        more = {name: sum(map(int, re.findall(r"keep (\d+) more committed", words))) for name, words in first.items()}
+        counts = {
+            name: int(found[1]) + more[name] for name, words in first.items() if (found := re.search(pattern, words))
+        }
         if len(set(counts.values())) > 1:
             yield f"{pattern}: {counts}: {first[next(iter(counts))]}"
 

@@ -150,7 +150,9 @@ def _discarded(compared: Compared, losing: Sequence[ReplicaReport], led: WhatIf)
     is_tail = all(one.is_tail_of_a_copy for one in losing)
     if counts.certain:
         state = State.AT_RISK if is_sure and not is_tail else State.MAYBE_AT_RISK
-        yield compared.concern(state, ConcernKind.TAIL if is_tail else ConcernKind.DISCARD, views, counts)
+        kept = led.lost_certain - counts.certain
+        found = compared.concern(state, ConcernKind.TAIL if is_tail else ConcernKind.DISCARD, views, counts)
+        yield found if is_tail else found._replace(records=kept)
     elif is_tail and (counts.possible or report.is_quorum):
         state = State.UNKNOWN if report.is_quorum else State.MAYBE_AT_RISK
         yield compared.concern(state, ConcernKind.TAIL, views, counts)
@@ -180,9 +182,11 @@ def _discard_words(found: Concerns, items: Items) -> str:
         behind = [item for item in found.of(ConcernKind.RECOVERY, *_RISKY) if item[0] in named]
         # Of other partitions it is a concern that is named by itself.
         more = records_of(sum_of(behind, "certain"), sum_of(behind, "possible"))
+        kept = sum_of(items, "records")
         return (
             f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
             + (f" Recovery will discard {more} more there, behind damage." if behind else "")
+            + (f" Replicas keep {counted(kept, 'more committed record')} that it lacks." if kept else "")
         )
     will = " may" if certain else once
     return f"{owners}{will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."

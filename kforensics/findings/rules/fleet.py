@@ -179,16 +179,15 @@ def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)
-        if other is None or all(replica.is_at_hand and replica.has_records for replica in replicas):
+        if other is None or all(replica.has_records for replica in replicas):
             continue
         undecided: list[OffsetRange] = []
         first_divergence(one.view, other, reader, undecided)
         if not undecided or one.divergence is not None:
             continue
-        what = "batches" if all(replica.is_at_hand for replica in replicas) else "digests"
         yield NOT_COMPARABLE.states(
             f"{report.partition}: offsets {undecided[0].first} to {undecided[-1].last} of broker "
-            f"{_broker(one.view.replica.broker_id)} and broker {_broker(other.replica.broker_id)} can't be compared by {what} alone",
+            f"{_broker(one.view.replica.broker_id)} and broker {_broker(other.replica.broker_id)} can't be compared by batches alone",
             topic_partition=report.partition,
             broker_id=one.view.replica.broker_id,
             offsets=OffsetRange(undecided[0].first, undecided[-1].last),

@@ -282,8 +282,8 @@ def _logged_later_unknown(found: Concerns) -> Iterator[str]:
 
 
 WORDS[ConcernKind.OUTDATED] = ConcernWords(
-    short="log lines name a later leader epoch",
-    headline="the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
+    short="metadata or log lines name a later leader epoch",
+    headline="the directories of {partitions} were copied before the last metadata records or log lines: these name leader epoch {detail} of {partition}, which its leader's directory does not know.",
     unknown=_logged_later_unknown,
 )
 WORDS[ConcernKind.LOGGED_END] = ConcernWords(

@@ -188,7 +188,7 @@ class CommitProofs:
             return reach
         may_keep = not self.leaderships and isinstance(view.replica.topic_id, Absent)
         for other in self.views:
-            if other.replica.broker_id == broker or not (view.replica.is_at_hand and other.replica.is_at_hand):
+            if other.replica.broker_id == broker:
                 continue
             end = min(view.log_end_offset, other.log_end_offset)
             parted = self.agree_until(view, other)

@@ -30,7 +30,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import Gap, GapKind, LeadershipAccount, account_of
-from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
+from kforensics.reconcile.observed.own_evidence import held_epochs, states_of, term_after_copying
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition
 
@@ -131,21 +131,16 @@ def before_its_term(
     broker = account.last_leader
     if leader is None or not isinstance(broker, int) or leader.broker_id != broker:
         return
-    end = leader.view.log_end_offset
-    if leader.view.replica.clean_shutdown and not any(
-        one.is_in_use and one.view.log_end_offset > end for one in copies
-    ):
-        # A broker that is stopping can be elected and stop before it takes up its role. Where another holds more, its directory may be of another moment.
-        return
-    if account.source != "metadata-log" and not versions.keeps_epoch_of_election(broker):
-        return
-    led = [state for state in account.states if isinstance(state.leader, int)]
-    before = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != broker), 0)
-    known = [entries[-1].leader_epoch for entries in recorded_epochs(leader) if entries]
-    if known and max(known) < led[before].leader_epoch:
+    epoch = term_after_copying(
+        account.states,
+        leader.view,
+        furthest_end=max((one.view.log_end_offset for one in copies if one.is_in_use), default=0),
+        keeps_epoch=versions.keeps_epoch_of_election(broker),
+    )
+    if epoch is not None:
         yield Gap(
             GapKind.END,
-            f"what broker {broker} wrote as the leader from leader epoch {led[before].leader_epoch} on, of which its directory holds nothing",
+            f"what broker {broker} wrote as the leader from leader epoch {epoch} on, of which its directory holds nothing",
             f"the directory of broker {broker} as it is now",
         )
 

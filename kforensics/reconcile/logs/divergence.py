@@ -144,9 +144,8 @@ def first_divergence(
         return _divergence_by_ends(one, other, common, reader, undecided, witnesses)
     if one.digest_bytes == other.digest_bytes:  # so it is of nearly all
         return None
-    at_hand = one.replica.is_at_hand and other.replica.is_at_hand
     question: Divergence | None = None
-    read_from = max(one.replica.batches_from, other.replica.batches_from) if at_hand else common.last + 1
+    read_from = max(one.replica.batches_from, other.replica.batches_from)
     for suspect in _split(suspect_ranges(one, other, common), read_from):
         if suspect.first >= read_from:
             found = _compare_range(one, other, suspect, reader, undecided, witnesses)

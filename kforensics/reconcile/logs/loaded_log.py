@@ -238,9 +238,7 @@ def load_beside(replica: Replica, other: LoadedLog | None) -> LoadedLog:
 _SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
 """Properties that are the same of logs that are loaded alike."""
 
-_OF_LOG = attrgetter(
-    "remote_start", "clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "is_at_hand", "has_records"
-)
+_OF_LOG = attrgetter("remote_start", "clean_shutdown", "checkpoint_epochs", "state", "is_read_whole", "has_records")
 _OF_SEGMENT = attrgetter(
     "base_offset",
     "first_offset",

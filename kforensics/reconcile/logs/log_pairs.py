@@ -82,17 +82,15 @@ class LogPairs:
     @_once()
     def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
         """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
-        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
-        if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
+        if other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
             return view.log_end_offset
         return same_batches_from(view, other, self.held_until(view, other), self.reader)
 
     @_once()
     def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
         """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
-        is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
         end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
-        if not is_at_hand or parted >= end or common_range(view, other) is None:
+        if parted >= end or common_range(view, other) is None:
             return None
         since = same_batches_from(view, other, parted, self.reader)
         return OffsetRange(since, end - 1) if since < end else None
@@ -115,6 +113,4 @@ class LogPairs:
         found = self.past_damage(one, other)
         until = agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
         is_by_epoch = found is not None and found.kind == "epoch" and not found.is_open
-        if not is_by_epoch or not (one.replica.is_at_hand and other.replica.is_at_hand):
-            return until
-        return same_batches_until(one, other, until, self.reader)
+        return same_batches_until(one, other, until, self.reader) if is_by_epoch else until

@@ -90,7 +90,6 @@ def _is_ordinary(log: LoadedLog) -> bool:
         and log.truncated_by_recovery is None
         and not (log.damaged or log.missing or log.lost_ranges or log.left_behind)
         and replica.is_read_whole
-        and replica.is_at_hand
         and bool(log.epochs)
         and log.epochs[0].leader_epoch >= 0
         and all(

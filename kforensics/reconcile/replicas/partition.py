@@ -19,7 +19,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs,
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.observed.leadership import account_of
-from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
+from kforensics.reconcile.observed.own_evidence import held_epochs, states_of, term_after_copying
 from kforensics.reconcile.replicas.leader import (
     ExpectedTruncation,
     ProtocolChoice,
@@ -202,7 +202,7 @@ class PartitionJudge:
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (
-                f"the log lines name leader epoch {self.later_epoch}, later than the directories"
+                f"records or log lines name leader epoch {self.later_epoch}, later than the directories"
                 if isinstance(self.later_epoch, int)
                 else "log files of other brokers, which are not given, may name a later leader"
             )
@@ -316,7 +316,7 @@ class PartitionJudge:
         return self.compared.agree_until(view, leader) >= leader.log_end_offset
 
     def _later_epoch(self, live: Sequence[LoadedLog]) -> int | Absent:
-        """Return the leader epoch that log lines name and no directory knows; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
+        """Return the leader epoch that records or log lines name and the directory of its leader does not know; a leader of 2.0.1 and later enters it in its checkpoint at once (KAFKA-7415)."""
         known = max((epoch for view in live if isinstance(epoch := view.last_epoch, int)), default=-1)
         newest = next((state for state in reversed(self.leaderships) if isinstance(state.leader, int)), None)
         if newest is None:
@@ -325,14 +325,17 @@ class PartitionJudge:
         if isinstance(later, int) and later > max(newest.leader_epoch, known):
             return later
         own = next((view for view in live if view.replica.broker_id == newest.leader), None)
-        has_lines = isinstance(newest.recorded_at, Absent) and isinstance(newest.leader, int)
-        if own is None or not has_lines or isinstance(own.replica.checkpoint_epochs, Absent):
+        if own is None:
             return Absent.NOT_APPLICABLE
         named = self.protocol_hints.get(int(str(newest.leader)))
         hints = {named} if named is not None else set(self.protocol_hints.values())
-        if not hints or not all(PROTOCOL_RULES[one].is_after_2_0_1 for one in hints):
-            return Absent.NOT_APPLICABLE
-        return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
+        term = term_after_copying(
+            self.leaderships,
+            own,
+            furthest_end=max(view.log_end_offset for view in live),
+            keeps_epoch=bool(hints) and all(PROTOCOL_RULES[one].is_after_2_0_1 for one in hints),
+        )
+        return Absent.NOT_APPLICABLE if term is None else term
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Return assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""

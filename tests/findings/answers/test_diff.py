@@ -603,7 +603,7 @@ def test_silent_divergence_counts_as_loss_of_either_leader():
 def test_the_same_records_on_two_followers_are_counted_once():
     tail = [batch(0, 59, 0), batch(60, 79, 0)]
     report = judged(
-        replica(1, [batch(0, 59, 0)]),
+        replica(1, [batch(0, 59, 0)], checkpoint=[(0, 0), (1, 60)]),
         replica(2, tail, high_watermark=80),
         replica(3, tail, high_watermark=80),
         facts=led(1, {1}, epoch=1),

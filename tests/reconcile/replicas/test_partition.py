@@ -69,6 +69,15 @@ def test_what_each_leader_would_lose():
     assert (0, 43) == (by_leader[2].lost_certain, by_leader[2].lost_possible)
 
 
+def test_a_leader_whose_directory_knows_nothing_of_its_term_was_copied_before_unless_it_stopped_in_order():
+    facts = Facts(states=(leadership(1, 0, {1, 2}, 10), leadership(2, 1, {1, 2}, 20)))
+    stopped = [replica(broker, [batch(0, 59, 0)], high_watermark=60) for broker in (1, 2)]
+    running = [replace(one, clean_shutdown=False) for one in stopped]
+
+    assert 1 == judge(*running, facts=facts).later_epoch
+    assert Absent.NOT_APPLICABLE is judge(*stopped, facts=facts).later_epoch
+
+
 def test_a_leader_alone_in_sync_committed_what_it_wrote():
     facts = Facts(
         states=(leadership(1, 0, {1, 2}, 10), leadership(1, 0, {1}, 20), leadership(2, 1, {2}, 30, unclean=True))
