@@ -52,6 +52,7 @@ class LogEventKind(StrEnum):
     LOG_CREATED = "log-created"
     LOG_DISCARDED = "log-discarded"
     TOPIC_DELETED = "topic-deleted"
+    TOPIC_SETTINGS = "topic-settings"
     ISR_SHRINK = "isr-shrink"
     ISR_EXPAND = "isr-expand"
     ISR_UPDATED = "isr-updated"

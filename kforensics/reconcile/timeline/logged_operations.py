@@ -1,7 +1,8 @@
-"""What log lines show of operations: topics and reassignments by ZooKeeper controllers, of which KRaft's metadata log records the same, and deletions by retention."""
+"""What log lines show of operations: topics, their settings and reassignments with ZooKeeper, of which KRaft's metadata log records the same, and deletions by retention."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
@@ -24,6 +25,7 @@ _CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
 def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together."""
     yield from _moves(events)
+    yield from _settings(events)
     topics = [*_topics(events)]
     yield from topics
     named = {entry.topic_partition.topic for entry in topics if isinstance(entry.topic_partition, TopicPartition)}
@@ -88,6 +90,30 @@ def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
         elif item.event.kind in _CREATIONS and (topic := _topic_of(item)) in deleted and topic is not None:
             deleted.discard(topic)
             yield _of_topic(EventKind.TOPIC_CREATED, topic, item)
+
+
+def _settings(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
+    """Yield the settings by which records go that a line has of a topic and the one before had not; the first line says nothing of the policy before it, but that about a new log does."""
+    known: dict[str, dict[str, str]] = {}
+    for item in of_kinds(events, (Kind.LOG_CREATED, Kind.TOPIC_SETTINGS)):
+        if item.event.kind is Kind.LOG_CREATED:
+            policy = item.event.fields.get("cleanup_policy")
+            if (topic := _topic_of(item)) is not None:
+                known.setdefault(topic, {})["cleanup.policy"] = policy if isinstance(policy, str) else "delete"
+            continue
+        name = str(item.event.fields.get("topic_name"))
+        had = known.setdefault(name, {})
+        for setting, value in _SETTING.findall(str(item.event.fields.get("settings"))):
+            is_changed = had.get(setting, value if setting == "cleanup.policy" else None) != value
+            had[setting] = value
+            if is_changed:
+                entry = _of_topic(EventKind.CONFIG_CHANGE, name, item)
+                yield replace(entry, detail={"name": setting, "value": value}, is_quiet=True)
+
+
+_SETTING = re.compile(
+    r"(cleanup\.policy|retention\.(?:ms|bytes))(?:=| -> )\[?((?:compact|delete)(?:, ?(?:compact|delete))?|-?\d{1,19})"
+)
 
 
 def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:

@@ -1,6 +1,8 @@
-"""What retention deleted is one entry for each rule, and never of no consequence."""
+"""What retention deleted is one entry for each rule, and never of no consequence; settings by which records go, as lines of brokers with ZooKeeper have them."""
 
-from kforensics.reconcile.timeline.logged_operations import retention_entries
+import pytest
+
+from kforensics.reconcile.timeline.logged_operations import logged_operations, retention_entries
 from tests.builders.history import logged_events
 
 PREFIX = "[UnifiedLog partition=t-0, dir=/d] "
@@ -54,3 +56,25 @@ def test_a_follower_that_follows_its_leaders_log_start_is_quiet():
 
     assert quiet.is_quiet
     assert (size.detail["segments"], size.detail["rule"]) == ("2 segments", "retention by size (1,024 bytes)")
+
+
+OVERRIDE = "Processing override for entityPath: topics/t with config: HashMap({}) (kafka.server.DynamicConfigManager)"
+MADE = "Created log for partition t-0 in /d/t-0 with properties {{{}}} (kafka.log.LogManager)"
+COMPACT, DELETE = "cleanup.policy -> compact", "segment.ms -> 9, cleanup.policy -> delete"
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes"),
+    [
+        ((MADE.format("segment.bytes=9"), OVERRIDE.format(f"{COMPACT}, segment.bytes -> 9")), [("cleanup.policy", "compact")]),
+        ((MADE.format("cleanup.policy=compact"), OVERRIDE.format(f"segment.ms -> 8, {COMPACT}")), []),
+        ((OVERRIDE.format(COMPACT),), []),
+        ((OVERRIDE.format(DELETE), OVERRIDE.format(COMPACT), OVERRIDE.format(COMPACT)), [("cleanup.policy", "compact")]),
+        ((MADE.format(""), OVERRIDE.format("cleanup.policy -> compact,delete, retention.ms -> 1000")), [("cleanup.policy", "compact,delete"), ("retention.ms", "1000")]),
+        ((MADE.format("retention.bytes -> -1, cleanup.policy -> [delete], flush.ms -> 9"), OVERRIDE.format("cleanup.policy -> delete")), []),
+    ],
+)  # fmt: skip
+def test_with_zookeeper_the_lines_of_brokers_say_which_settings_of_a_topic_were_changed(lines, changes):
+    found = [one for one in logged_operations(logged_events(*lines)) if one.kind == "config-change"]
+
+    assert [(one.detail["name"], one.detail["value"]) for one in found] == changes
