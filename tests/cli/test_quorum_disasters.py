@@ -270,6 +270,15 @@ def test_records_of_metadata_are_not_saved_as_lost_ones(quorums, say, tmp_path):
     assert "hold records of two metadata quorums" in document["answer"]["headline"]
 
 
+def test_a_link_in_place_of_a_metadata_log_is_no_emptied_controller(quorums, say, tmp_path):
+    copied(quorums("only-controller-emptied") / "before", tmp_path / "before")
+    (tmp_path / "before" / "controller-100" / "__cluster_metadata-0").symlink_to(tmp_path)
+    code, document = say("diff", tmp_path / "before")
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "A start forgets" not in document["answer"]["headline"]
+
+
 def test_an_emptied_controller_is_no_broker_without_logs(quorums, say):
     _, document = say("predict", quorums("majority-emptied") / "before")
 

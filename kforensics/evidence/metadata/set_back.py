@@ -16,7 +16,7 @@ from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import join
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.evidence.discovery.inputs import Inputs
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Position = tuple[int, int]
 """Last leader epoch and end of a log: a voter votes for any that is no lower than its own."""
 _EMPTY: Position = (-1, 0)
+_DIRECTORY = f"{METADATA_TOPIC}-0"
 FIRST_EPOCH = 1
 """The leader epoch of the first election of a quorum."""
 
@@ -337,11 +338,14 @@ class _Nodes:
                 continue
             ids = {one.meta.directory_id for one in found.log_dirs if not isinstance(one.meta, Absent)}
             self._directories.setdefault(node, set()).update(one for one in ids if isinstance(one, str))
-            # Nothing beside what formatting writes.
+            # Nothing beside what formatting writes; a link in place of the metadata log is not followed.
             if (
                 node not in self.positions
                 and found.log_dirs
                 and not any(d.partitions or d.has_broker_files or d.is_metadata_dir for d in found.log_dirs)
+                and not any(
+                    one.name == _DIRECTORY for d in found.log_dirs for one in found.listings.of(d.path).entries
+                )
             ):
                 self.positions[node] = _EMPTY
 
