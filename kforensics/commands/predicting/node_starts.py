@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePath
 from stat import S_ISREG
 
@@ -94,6 +95,8 @@ HALF_MIGRATED = (
     "it registered last as a broker with ZooKeeper that migrates to KRaft: started so it deletes its copy of the metadata log and loads its logs by ZooKeeper,"
     " started with process.roles it sets aside what the metadata does not name; give its server.properties"
 )
+_DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108 - as Kafka names it
+"""What a node reads whose settings have neither log.dirs nor log.dir."""
 _UNSTABLE_LEVELS = "unstable.feature.versions.enable", "unstable.metadata.versions.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 _OF_IMAGE = {
@@ -655,9 +658,17 @@ class NodeStarter:
             for path, real in self._named_again()
             if real in here
         ]
-        missing = [one for one in named if one not in here and not os.path.lexists(one)]
+        missing = [
+            one for one in named if one not in here and (one in self._above_left_out or not os.path.lexists(one))
+        ]
         nothing = Absent.NOT_WRITTEN
         return [*found, *(NodeDirectory(one, False, False, 0, nothing, nothing, nothing, False) for one in missing)]
+
+    @cached_property
+    def _above_left_out(self) -> frozenset[str]:
+        """Where the log directories would have to be that lie one level too deep, and that its settings leave out."""
+        roots = {number: one.root for number, one in self._node.members}
+        return frozenset(os.path.realpath((roots[number] / path).parent) for number, path in self._node.left_out)
 
     def _file_for_metadata(self) -> Refusal | None:
         """Return why a plain file with the name of the metadata log ends the start: its directory can't be made, or is not looked for there."""
@@ -844,13 +855,16 @@ class NodeStarter:
     def _absent_log_dirs(self) -> tuple[str, ...]:
         """Directories that its `server.properties` names and that are not here; all that may be meant where copies have other names."""
         named, here = self._known.log_dirs, self._node.folders()
-        if len(named) <= len(here):
+        if not named and self._known.in_file.keys() & {"process.roles", "zookeeper.connect"}:
+            return () if any(path.name == PurePath(_DEFAULT_LOG_DIR).name for path in here) else (_DEFAULT_LOG_DIR,)
+        is_quoted = any(one.strip("'\"") != one for one in named)
+        if len(named) == len(here) and not is_quoted:
             return ()
-        paths = {str(path) for path in here}
+        paths = {*map(str, here), *self._above_left_out}
         names = {path.name for path in here}
         without = tuple(one for one in named if os.path.realpath(one) not in paths)
         unlike = tuple(one for one in without if PurePath(one).name not in names)
-        return unlike or without
+        return unlike if len(named) < len(here) else unlike or without
 
     def _likely_fate(self, directory: StartedDirectory) -> Fate:
         """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""

@@ -73,6 +73,10 @@ class ConfiguredNode(NamedTuple):
     properties: frozenset[tuple[str, str]]
     """Every setting with its value."""
 
+    def is_at(self, path: Path) -> bool:
+        """Return whether it names a log directory, or the one above it, into which a disk was copied by a level too deep."""
+        return path in self.log_dirs or (path.parent in self.log_dirs and not _NODE_FOLDER.fullmatch(path.name))
+
     @property
     def has_roles(self) -> bool:
         """Whether it has `process.roles`: the node runs without ZooKeeper."""
@@ -287,7 +291,9 @@ def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[Configur
     members = [one for _, one in group]
     here = {one.root / log_dir.path: (number, log_dir.path) for number, one in group for log_dir in one.log_dirs}
     named = {
-        node for node in configured if node.log_dirs and (here.keys() <= node.log_dirs or node.log_dirs < here.keys())
+        node
+        for node in configured
+        if node.log_dirs and (all(node.is_at(path) for path in here) or node.log_dirs < here.keys())
     }
     settings = named.pop() if len(named) == 1 else None  # of files that contradict each other any may be the one
     left_out = {here[path] for path in here.keys() - settings.log_dirs} if settings is not None else ()

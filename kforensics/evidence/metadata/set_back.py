@@ -343,9 +343,7 @@ class _Nodes:
                 node not in self.positions
                 and found.log_dirs
                 and not any(d.partitions or d.has_broker_files or d.is_metadata_dir for d in found.log_dirs)
-                and not any(
-                    one.name == _DIRECTORY for d in found.log_dirs for one in found.listings.of(d.path).entries
-                )
+                and not any(one.name == _DIRECTORY for d in found.log_dirs for one in found.listings.of(d.path).entries)
             ):
                 self.positions[node] = _EMPTY
 
