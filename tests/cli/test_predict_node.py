@@ -1333,6 +1333,38 @@ def settings_of(node, tmp_path, *, log_dirs, voters="1@localhost:9093"):
     return folder / "server.properties"
 
 
+@pytest.mark.parametrize(
+    ("change", "outcome", "said"),
+    [
+        (("log.dirs=", "\ufefflog.dirs="), None, "/tmp/kafka-logs"),
+        (("log.dirs=", 'log.dirs="'), "exits", '"/'),
+        (("log.dirs=", "log.dirs=/nowhere/data-9\n#"), None, "/nowhere/data-9"),
+        ((), "starts", ""),
+    ],
+)
+def test_log_directories_that_settings_do_not_name_as_they_lie_here_are_no_calm_start(
+    node, tmp_path, capsys, change, outcome, said
+):
+    settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
+    settings.write_text(settings.read_text().replace(*change) if change else settings.read_text())
+    document, _ = predict(capsys, node, settings)
+
+    assert document["starts"][0]["outcome"] == outcome
+    assert said in str(document["answer"]["unknown"])
+
+
+def test_a_disk_that_was_copied_one_level_too_deep_ends_the_start(node, tmp_path, capsys):
+    settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
+    (node / "data-1").rename(node / "aside")
+    (node / "data-1").mkdir()
+    (node / "aside").rename(node / "data-1" / "data-1")
+    document, code = predict(capsys, node, settings)
+
+    assert (code, document["starts"][0]["exception"]) == (1, "RuntimeException")
+    assert f"No `meta.properties` found in {node / 'data-1'}" in document["starts"][0]["reason"]
+    assert "data-1/data-1 is not loaded: server.properties does not name it" in document["answer"]["headline"]
+
+
 def test_disks_in_each_others_places_end_the_start(node, tmp_path, capsys):
     """The metadata log is in the first of `log.dirs`, unless `metadata.log.dir` names another (`MetaPropertiesEnsemble`)."""
     right = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))

@@ -449,6 +449,8 @@ class NodeStarter:
         node_id, quorum = self._node.node_id, self._around.quorum
         if self._metadata is not None and self._metadata.load.unknown:
             yield self._metadata.load.unknown
+        if self._has_unread_voters:
+            yield "its metadata log names voters (KIP-853), which no release before 3.9 reads"
         if self._node.is_not_migrated(self._asked) and self._around.state is None:
             yield "its log directories are of a broker with ZooKeeper, and it is started without"
         broker = self._around.state.brokers.get(node_id) if self._around.state and isinstance(node_id, int) else None
@@ -664,6 +666,12 @@ class NodeStarter:
         nothing = Absent.NOT_WRITTEN
         return [*found, *(NodeDirectory(one, False, False, 0, nothing, nothing, nothing, False) for one in missing)]
 
+    @property
+    def _has_unread_voters(self) -> bool:
+        history = self._around.history
+        has_voters = history is not None and (history.has_no_voter or bool(history.voter_directories))
+        return self._node.is_kraft and has_voters and self._asked < FIRST_WITH_VOTERS_IN_LOG
+
     @cached_property
     def _above_left_out(self) -> frozenset[str]:
         """Where the log directories would have to be that lie one level too deep, and that its settings leave out."""
@@ -744,7 +752,7 @@ class NodeStarter:
             return refusal
         has_no_voter = history is not None and history.has_no_voter
         is_stuck = bool(self._around.voters_down) or has_no_voter or (quorum is not None and quorum.is_stuck)
-        if is_stuck and self._directories:
+        if is_stuck and self._directories and not self._has_unread_voters:
             return refuse_without_controller(version)
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         if version >= FIRST_WITH_VOTERS_IN_LOG and (misfit := self._misfit()) is not None:
