@@ -329,7 +329,7 @@ def _lacked_epochs(
 ) -> Iterator[Finding]:
     held = epochs_by_partition(verification, inputs) if leaders else {}
     for partition, account in leaders.items():
-        lacked = lacked_epoch(account.states, held.get(partition, ()))
+        lacked = lacked_epoch(account, held.get(partition, ()))
         if lacked is not None:
             yield lacked_epoch_finding(lacked, partition)
 

@@ -367,7 +367,7 @@ def _lacked_epoch(report: PartitionReport) -> Iterator[Finding]:
         for one in report.replicas
         if one.view.replica.is_live and one.verdict is not Verdict.DIFFERENT_TOPIC
     ]
-    lacked = None if report.account is None else lacked_epoch(report.account.states, held)
+    lacked = None if report.account is None else lacked_epoch(report.account, held)
     if lacked is not None:
         yield lacked_epoch_finding(lacked, report.partition)
 

@@ -152,7 +152,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         is_unclean_election_allowed=_is_allowed(known, _unclean(known)[-1:]),
         forced_elections=_forced_elections(known),
         sequence_breaks=_sequence_breaks(known),
-        lacked_epoch=lacked_epoch(known.leaderships, known.held_epochs),
+        lacked_epoch=lacked_epoch(known.account, known.held_epochs),
         doubled=tuple(_doubled(known)),
         tiers=tiers_of(known.leader, known.copies, known.evidence.moments.remote_copies),
     )

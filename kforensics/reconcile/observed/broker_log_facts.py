@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
+from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, epoch_rules_of, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd, LogLoad, OwnIsrLine, Restart
@@ -149,6 +149,10 @@ class BrokerLogFacts(ClusterFacts):
         # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.
         is_blind = any(len(logs) > 1 and "server.log" in logs for logs in self.without_newest.values())
         return topic in self.deleted_topics and not is_blind and not self.has_metadata_log()
+
+    def enters_elected_epochs(self) -> bool:
+        """Return it by the newest version that a line names."""
+        return self.newest_version is None or epoch_rules_of(self.newest_version).enters_epoch_when_elected
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts from the metadata log; where there is none, from the broker's own lines."""

@@ -207,6 +207,10 @@ class ClusterFacts:
         """Return by broker how far its log of the partition had grown by its own lines, where none says that it was truncated or replaced since."""
         return {}
 
+    def enters_elected_epochs(self) -> bool:
+        """Whether a leader enters its epoch in its file when it is elected, not with its first record (KAFKA-7415), as far as versions are known."""
+        return True
+
     def verifies_clean_stops(self) -> bool:
         """Whether the controller keeps a broker in the ISR only where its disk holds the marker of its last clean stop (KIP-966)."""
         return False

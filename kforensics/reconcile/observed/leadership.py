@@ -86,6 +86,8 @@ class LeadershipAccount(NamedTuple):
     assigned: frozenset[int] | Absent
     """Replicas by the newest assignment."""
     restarts: Mapping[int, tuple[Restart, ...]] = MappingProxyType({})
+    enters_elected_epochs: bool = True
+    """As the facts have it."""
 
     @property
     def is_whole(self) -> bool:
@@ -162,6 +164,7 @@ def account_of(
         source="none" if not states else "metadata-log" if isinstance(states[-1].recorded_at, int) else "log-lines",
         assigned=_assigned(states),
         restarts=restarts,
+        enters_elected_epochs=facts.enters_elected_epochs(),
     )
 
 

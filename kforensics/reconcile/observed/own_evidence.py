@@ -7,6 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import TopicPartition
 
 
@@ -96,12 +97,13 @@ class LackedEpoch(NamedTuple):
     citations: tuple[Citation, ...]
 
 
-def lacked_epoch(states: Sequence[Leadership], held: Iterable[HeldEpochs]) -> LackedEpoch | None:
-    """Return the epoch that the leader lacks, where the file of another replica has it, or the leader itself said that it began it.
+def lacked_epoch(account: LeadershipAccount, held: Iterable[HeldEpochs]) -> LackedEpoch | None:
+    """Return the epoch that the leader lacks, where the file of another replica has it, or the leader itself said that it began it and enters it then.
 
     Args:
         held: of the directories in use as they are now; those without a readable checkpoint are left out.
     """
+    states = account.states
     last = states[-1] if states else None
     by_broker: Mapping[int | Absent, HeldEpochs] = {one.broker_id: one for one in held}
     own = None if last is None else by_broker.get(last.leader)
@@ -112,7 +114,7 @@ def lacked_epoch(states: Sequence[Leadership], held: Iterable[HeldEpochs]) -> La
         return None
     others = [one for one in by_broker.values() if one is not own and one.written >= epoch]
     begun = [one for one in states if one.leader_epoch == epoch and one.is_own_line and one.leader == last.leader]
-    if any(one.written > epoch for one in others) or not (others or begun):
+    if any(one.written > epoch for one in others) or not (others or (begun and account.enters_elected_epochs)):
         return None
     citations = (own.citation, *(one.citation for one in others[:2]), *(one.citation for one in (*begun[:1], last)))
     return LackedEpoch(

@@ -65,6 +65,15 @@ def test_nothing_is_lacked_where_the_epoch_was_written_in_or_only_a_follower_lac
     assert not of(command(tmp_path / "b"), "KF220")
 
 
+@pytest.mark.parametrize(("version", "count"), [("1.1.1", 0), ("2.0.1", 1)])
+def test_up_to_2_0_0_a_leader_enters_its_epoch_with_its_first_record_only(tmp_path, version, count):
+    broker(tmp_path, 1, [(6, 0)], batches(0, 10))
+    logged(
+        tmp_path, 1, f"Kafka version : {version} (org.apache.kafka.common.utils.AppInfoParser)", BEGINS.format(1, 7, 20)
+    )
+    assert len(of(diff(tmp_path), "KF220")) == count
+
+
 def test_an_isr_line_shows_who_leads_and_its_log_holds_offsets_twice(tmp_path):
     broker(tmp_path, 1, [(6, 0)], batches(0, 10))
     broker(tmp_path, 2, [(6, 0)], batches(0, 10, 20, 30, 20, 40))
