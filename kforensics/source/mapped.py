@@ -104,12 +104,16 @@ class EvidenceFile:
 
     def __init__(self, path: Path | str, status: os.stat_result, descriptor: int | None = None) -> None:
         self._named = path
+        self._status = status
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
-        self.identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
-        """Device, inode, and the time of the last change of its content, its name or its mode."""
         if descriptor is not None:
             self._descriptor = descriptor
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Device, inode, and the time of the last change of its content, its name or its mode."""
+        return self._status.st_dev, self._status.st_ino, self._status.st_ctime_ns
 
     @property
     def where(self) -> str:
@@ -132,10 +136,14 @@ class EvidenceFile:
         """
         filled = self._fill(position, buffer)
         if position == 0 and filled and buffer[0]:
-            problem = stand_in(os.fspath(self._named), self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
-            if problem is not None:
-                raise EvidenceUnreadable(str(self.path), problem)
+            self._require_own(bytes(buffer[: min(filled, 8)]))
         return filled
+
+    def _require_own(self, begun: bytes) -> None:
+        """Refuse a file that only stands in for the one of its name, by its first bytes."""
+        problem = stand_in(os.fspath(self._named), self.size, begun, self._bytes_of)
+        if problem is not None:
+            raise EvidenceUnreadable(str(self.path), problem)
 
     def _bytes_of(self, position: int, length: int) -> bytes:
         buffer = bytearray(length)
@@ -143,12 +151,6 @@ class EvidenceFile:
 
     def _fill(self, position: int, buffer: memoryview) -> int:
         filled = 0
-        if held_ranges:
-            length = max(min(len(buffer), self.size - position), 0)
-            held = held_ranges.find(os.fspath(self._named), position, length, self.version)
-            if held is not None:
-                buffer[: len(held)] = held
-                return len(held)
         try:
             while filled < len(buffer):
                 end = len(buffer) if _pace is None else filled + _pace.piece
@@ -207,9 +209,28 @@ class EvidenceFile:
         length = min(length, self.size - position)
         if position < 0 or length <= 0:
             return b""
+        data = self._at_once(position, length)
+        if data is not None:
+            if not position and data[0]:
+                self._require_own(data[:8])
+            return data
         buffer = bytearray(length)
         count = self.read_into(position, memoryview(buffer))
         return bytes(buffer) if count == length else bytes(buffer[:count])
+
+    def _at_once(self, position: int, length: int) -> bytes | None:
+        """Return bytes that the system gives by one request; none where it does not, or has to be asked for pieces."""
+        if _pace is not None or self._descriptor < 0:
+            return None
+        buffer = bytearray(length)
+        try:
+            count = os.preadv(self._descriptor, [buffer], position)
+        except OSError:  # which is met again, and said
+            return None
+        if count < length:
+            return None
+        read_counts.add(count)
+        return bytes(buffer)
 
     def windows(self, length: int, position: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from a position up to an end, or that of the file, so many at a time."""
@@ -290,6 +311,20 @@ class EvidenceFile:
 class _UnopenedFile(EvidenceFile):
     """A file of which ranges are held: it is opened once other bytes of it are asked for."""
 
+    def _held(self, position: int, length: int) -> memoryview | None:
+        return held_ranges.find(os.fspath(self._named), position, length, self.version)
+
+    def _fill(self, position: int, buffer: memoryview) -> int:
+        held = self._held(position, max(min(len(buffer), self.size - position), 0))
+        if held is None:
+            return super()._fill(position, buffer)
+        buffer[: len(held)] = held
+        return len(held)
+
+    def _at_once(self, position: int, length: int) -> bytes | None:
+        held = self._held(position, length)
+        return super()._at_once(position, length) if held is None else bytes(held)
+
     @cached_property
     def _descriptor(self) -> int:  # type: ignore[override]
         return _open(self._named)
@@ -330,7 +365,8 @@ def open_evidence(path: Path | str) -> EvidenceFile:
         raise unreadable(path, error) from error
     try:
         status = os.fstat(descriptor)
-        _require_regular(path, status.st_mode)
+        if not stat.S_ISREG(status.st_mode):
+            _require_regular(path, status.st_mode)
         return EvidenceFile(path, status, descriptor)
     except BaseException:
         os.close(descriptor)
@@ -530,18 +566,18 @@ def _below(above: _Directory, name: str, path: str) -> _Directory:
 def _place_of(path: Path | str) -> tuple[_Directory, str]:
     """Return the directory that a path is in, reached through no link, and the name in it."""
     whole = os.fspath(path)
-    folder, _, name = (whole if whole.startswith("/") else os.path.abspath(whole)).rpartition("/")  # noqa: PTH100 - text
-    return _directory(folder or "/"), name or "."
+    folder, _, name = (whole if whole[:1] == "/" else os.path.abspath(whole)).rpartition("/")  # noqa: PTH100 - text
+    held = None if _held_directories is None else _held_directories.get(folder)
+    return held or _directory(folder or "/"), name or "."
 
 
 def _open(path: Path | str, flags: int = OPEN_FLAGS) -> int:
     directory, name = _place_of(path)
-    if NO_ACCESS_TIME:
-        try:
-            return os.open(name, flags | NO_ACCESS_TIME, dir_fd=directory.descriptor)
-        except PermissionError:
-            pass  # of another owner: reading it will leave an access time behind, as the operating system insists
-    return os.open(name, flags, dir_fd=directory.descriptor)
+    try:
+        return os.open(name, flags | NO_ACCESS_TIME, dir_fd=directory.descriptor)
+    except PermissionError:
+        # Of another owner: reading it will leave an access time behind, as the operating system insists.
+        return os.open(name, flags, dir_fd=directory.descriptor)
 
 
 @contextmanager
