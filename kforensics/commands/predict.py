@@ -348,6 +348,7 @@ class _Nodes:
         self._jobs = 1 if read_rate_is_limited() else request.jobs or default_jobs()
         self.reads: Reads = {}
         self._alike: Alike = {}
+        self._listed: ListedLogs = {}
         self.versions = {
             node.first: given or version_of_node(node, surroundings, is_alone=len(nodes) == 1) for node in nodes
         }
@@ -413,14 +414,12 @@ class _Nodes:
         node: Node,
         conditions: Conditions | None = None,
         ahead: Mapping[int, Ahead] | None = None,
-        listed: ListedLogs | None = None,
     ) -> NodeStarts:
         """Return the starts of a node.
 
         Args:
             conditions: other ones than the request says; None for those.
             ahead: what its logs come to in the first start, where that is known.
-            listed: its log directories, where other starts have found them; they are added where none has.
         """
         with directories_held():
             return NodeStarter(
@@ -433,7 +432,7 @@ class _Nodes:
                 keeps_reads=self._outcomes is not None,
                 jobs=self._jobs,
                 others=self.versions[node.first].others if conditions is None else (),
-                listed=listed,
+                listed=self._listed,
                 alike=self._alike,
             ).start(ahead)
 
@@ -460,12 +459,11 @@ class _Nodes:
         for one in started:
             differing = {at for log in one.ahead.values() for at in log.variants}
             known: list[tuple[AskedVersion, VersionOutcome | None]] = [(one.asked, None)]
-            listed: ListedLogs = {}
             for at, version in enumerate(self.versions[one.node.first].others if not one.newer else ()):
                 same = None if at in differing else next((two for two in known if two[0].agrees(version)), None)
                 if same is None:
                     ahead = {number: log.variants.get(at, log) for number, log in one.ahead.items()}
-                    other = self.start(one.node, replace(self.conditions(one.node), version=version), ahead, listed)
+                    other = self.start(one.node, replace(self.conditions(one.node), version=version), ahead)
                     last = other.starts[-1]
                     result = VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason)
                     same = other.asked, None if _come_to_the_same(other, one) else result

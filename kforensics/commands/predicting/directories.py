@@ -88,7 +88,7 @@ class StartedDirectory:
 
     def __post_init__(self) -> None:
         """Read its name once."""
-        self.partition = partition_named(self.found.name)
+        self.partition = partition_of_directory(self.found.name)
 
     @property
     def name(self) -> str:
@@ -214,12 +214,6 @@ def unchanged_end(
     end = outcome.state.log_end_offset
     # Where no batch is at the last entry of the index, the load takes the base offset for the end, whatever lies before (`readNextOffset`).
     return None if end == logs[-1][0] else end
-
-
-def partition_named(name: str) -> TopicPartition | None:
-    """Return the partition that the name of a directory says; none where it says none."""
-    parsed = partition_of_directory(name)
-    return None if parsed is None else TopicPartition(*parsed)
 
 
 def checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int | Absent:

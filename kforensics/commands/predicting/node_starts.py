@@ -13,7 +13,6 @@ from kforensics.commands.predicting.directories import (
     Reads,
     StartedDirectory,
     StartedLogDir,
-    partition_named,
     topic_id_of,
 )
 from kforensics.commands.predicting.log_starts import (
@@ -41,7 +40,7 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log.loader_values import LoadFailure
-from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
+from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable, partition_of_directory
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
     FIRST_WITH_VOTERS_IN_LOG,
@@ -294,7 +293,7 @@ class NodeStarter:
         topics, partitions = self._conditions.topics, self._conditions.partitions
         if not topics and not partitions:
             return True
-        partition = partition_named(name)
+        partition = partition_of_directory(name)
         return partition is not None and (
             (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
         )
@@ -601,7 +600,7 @@ class NodeStarter:
 
     def _makes_log(self, number: int, path: str, name: str) -> bool | Absent:
         """Whether the broker makes the log of a partition in a log directory once it is started: where a plain file has its name, that fails."""
-        partition, node_id, assigned = partition_named(name), self._node.node_id, self._assigned
+        partition, node_id, assigned = partition_of_directory(name), self._node.node_id, self._assigned
         if (
             partition is None
             or self._is_controller_alone

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.units import TopicPartition
 
 LARGEST_INT32 = (1 << 31) - 1
 LARGEST_INT64 = (1 << 63) - 1
@@ -190,7 +192,7 @@ def offset_of(name: str) -> int:
     return value
 
 
-def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tuple[str, int] | None:
+def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> TopicPartition | None:
     """Return topic and partition of a directory name; None where it does not parse, which ends the start."""
     if name.endswith(ENDINGS):  # few do
         endings = (("-delete", rules.knows_deletions), ("-future", rules.knows_futures), ("-stray", rules.knows_strays))
@@ -200,10 +202,15 @@ def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tup
                     return None
                 name = name[: name.rindex(".")]
                 break
+    return _partition_named(name)
+
+
+@lru_cache(maxsize=1 << 16)
+def _partition_named(name: str) -> TopicPartition | None:
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or _NUMBER.fullmatch(number) is None or int(number) > LARGEST_INT32:
         return None
-    return sys.intern(topic), int(number)  # most topics have many partitions
+    return TopicPartition(sys.intern(topic), int(number))  # most topics have many partitions
 
 
 def refused_name(name: str, rules: LoadingRules) -> LoadingError:
