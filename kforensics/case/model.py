@@ -13,7 +13,13 @@ from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import is_wanted
 from kforensics.evidence.discovery.inputs import Inputs, ServerSettings, put_aside
-from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places, find_places
+from kforensics.evidence.discovery.partition_dirs import (
+    LostDirectory,
+    PartitionPlace,
+    Places,
+    find_places,
+    list_ahead,
+)
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
 
@@ -137,6 +143,7 @@ def _once(
 
 @fact
 def _places(case: Case) -> Places:
+    list_ahead(case.inputs, case.jobs)
     return find_places(case.inputs)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequen
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -140,7 +140,7 @@ class Listings:
         """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes."""
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
-        return self._packed(relative).listing(relative)
+        return self.packed(relative).listing(relative)
 
     def each(self, relative: str) -> Iterator[Entry]:
         """Yield the entries of the directory, which are made one by one: there may be a million of them."""
@@ -151,7 +151,7 @@ class Listings:
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             listing = list_directory(self.root, relative)
             return iter(listing.entries), listing.obstacles
-        packed = self._packed(relative)
+        packed = self.packed(relative)
         return packed.entries(), packed.obstacles_of(relative)
 
     def once(self, relative: str) -> Listing:
@@ -160,20 +160,29 @@ class Listings:
             return self.of(relative)
         return list_directory(self.root, relative)
 
-    def rows(self, relative: str) -> tuple[Iterable[tuple[str, int, int, int]], tuple[Obstacle, ...]]:
-        """Return what the entries of the directory are made of, sorted by name, and the obstacles."""
+    def rows(
+        self, relative: str, *, once: bool = False
+    ) -> tuple[Iterable[tuple[str, int, int, int]], tuple[Obstacle, ...]]:
+        """Return what the entries of the directory are made of, sorted by name, and the obstacles; once as `once` does."""
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
-        packed = self._packed(relative)
+        if once and self._listed(f"{self._prefix}/{relative}") is None:
+            return list_directory(self.root, relative)
+        packed = self.packed(relative)
         return packed.rows(), packed.obstacles_of(relative)
 
-    def _packed(self, relative: str) -> "_Packed":
+    def packed(self, relative: str) -> "_Packed":
+        """Return the listing of a directory as it is kept."""
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._listed(key)
         if packed is None:
             changed_ns = _settled_change(self.root, relative)
             packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
         return packed
+
+    def keep(self, relative: str, listed: "_Packed") -> None:
+        """Take what another process has listed of a directory."""
+        self._kept[f"{self._prefix}/{relative}"] = listed
 
     def _listed(self, key: str) -> "_Packed | None":
         packed = self._kept.get(key)
@@ -183,7 +192,7 @@ class Listings:
         """Drop the listings of a directory and of what is below it, which are not needed any more."""
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         listing = self._kept.pop(key, None)
-        if listing is not None and any(map(stat.S_ISDIR, listing.numbers[::3])):
+        if listing is not None and any(map(stat.S_ISDIR, islice(listing.numbers, len(listing.numbers) // 3))):
             for entry in listing.entries():
                 if entry.is_directory:
                     self.forget(join(relative, entry.name))
@@ -203,7 +212,7 @@ class Listings:
 class _Packed(NamedTuple):
     names: str
     numbers: Sequence[int]
-    """The mode, length and mtime of each name, one behind the other."""
+    """The mode of each name, behind them the lengths, and behind these the times of change."""
     obstacles: tuple[tuple[str, str], ...]
     """The names with obstacles, and the obstacles; the empty name is the directory itself."""
     changed_ns: int | None
@@ -211,26 +220,26 @@ class _Packed(NamedTuple):
 
     @classmethod
     def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
+        names, *columns = zip(*listing.entries, strict=True) if listing.entries else ((),)
         # From a list: an array that grows has room to spare.
-        numbers: MutableSequence[int] = [
-            value for entry in listing.entries for value in (entry.mode, entry.length, entry.mtime_ns)
-        ]
+        numbers: MutableSequence[int] = list(chain.from_iterable(columns))
         with suppress(OverflowError):  # a time of change after the year 2262 has more than 64 bits of nanoseconds
             numbers = array("q", numbers)
         own = relative or "."
         obstacles = tuple(
             ("" if one.path == own else one.path.rpartition("/")[2], one.message) for one in listing.obstacles
         )
-        return cls("/".join(entry.name for entry in listing.entries), numbers, obstacles, changed_ns)
+        return cls("/".join(names), numbers, obstacles, changed_ns)
 
     def entries(self) -> Iterator[Entry]:
-        numbers = iter(self.numbers)
-        for found in _NAME.finditer(self.names):
-            yield Entry(found[0], next(numbers), next(numbers), next(numbers))
+        return map(Entry, (found[0] for found in _NAME.finditer(self.names)), *self._columns())
 
     def rows(self) -> Iterator[tuple[str, int, int, int]]:
-        numbers = iter(self.numbers)
-        return zip(self.names.split("/") if self.names else (), numbers, numbers, numbers, strict=False)
+        return zip(self.names.split("/") if self.names else (), *self._columns(), strict=True)
+
+    def _columns(self) -> tuple[Iterator[int], Iterator[int], Iterator[int]]:
+        count, numbers = len(self.numbers) // 3, self.numbers
+        return islice(numbers, count), islice(numbers, count, 2 * count), islice(numbers, 2 * count, None)
 
     def listing(self, relative: str) -> Listing:
         return Listing(tuple(map(Entry._make, self.rows())), self.obstacles_of(relative))

@@ -3,17 +3,18 @@
 import stat
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import node_kind
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
+from kforensics.evidence.parallel import WORTH_A_PROCESS, Progress, spread
 from kforensics.formats.checkpoint.lines import iter_checkpoint, plain_entries
 from kforensics.formats.log.batch_table import BATCH_HEADER, TIMESTAMP_TYPE_BIT
 from kforensics.formats.primitives.text_lines import DamageList
@@ -26,7 +27,7 @@ from kforensics.source.naming import (
     PartitionDirectoryName,
     parse_partition_directory,
 )
-from kforensics.source.store import Store, store_of
+from kforensics.source.store import ForeignPath, Store, store_of
 from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join, walk_partition
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
@@ -365,6 +366,33 @@ class Places(NamedTuple):
                 if isinstance(one.broker_id, int):
                     found.setdefault(one.topic_partition, set()).add(one.broker_id)
         return {partition: frozenset(brokers) for partition, brokers in found.items()}
+
+
+LISTED_AT_ONCE = 250
+"""Partition directories that a process lists at a time; where there are fewer than eight times as many, none is begun for them."""
+
+
+def list_ahead(inputs: Inputs, jobs: int) -> None:
+    """List thousands of partition directories in several processes."""
+    wanted = [
+        (one.listings, join(log_dir, name))
+        for one in inputs.found
+        if not isinstance(one.root, ForeignPath)
+        for log_dir in one.log_dir_paths
+        for name, mode, _, _ in one.listings.rows(log_dir)[0]
+        if stat.S_ISDIR(mode) and parse_partition_directory(name) is not None
+    ]
+    tasks = [wanted[at : at + LISTED_AT_ONCE] for at in range(0, len(wanted), LISTED_AT_ONCE)]
+    if jobs < 2 or len(tasks) < 8:
+        return
+
+    def look(task: Sequence[tuple[Listings, str]], _: Progress) -> list[Any]:
+        return [listings.packed(path) for listings, path in task]
+
+    found = spread(look, tasks, weights=[WORTH_A_PROCESS] * len(tasks), jobs=jobs, joins=True)
+    for task, listed in zip(tasks, found, strict=True):
+        for (listings, path), one in zip(task, listed, strict=True):
+            listings.keep(path, one)
 
 
 def find_places(inputs: Inputs) -> Places:

@@ -13,8 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from kforensics.errors import EvidenceError, EvidenceUnreadable, FormatError, NewerThanKnown, newer_than_known
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
@@ -62,18 +60,18 @@ class FoundDirectory:
 
     def content(self, *, once: bool = False) -> "DirectoryContent":
         """Return what is in it."""
-        listings = self._input.listings
-        found = listings.once(self.path) if once else listings.of(self.path)
-        listing = _left(found, self.path, self._without)
+        rows, obstacles = self._input.listings.rows(self.path, once=once)
         files: dict[str, int] = {}
         folders: list[str] = []
         links: list[str] = []
-        for name, mode, length, _ in listing.entries:
+        for name, mode, length, _ in rows:
+            if self._without and join(self.path, name) in self._without:
+                continue
             if stat.S_ISREG(mode):
                 files[name] = length
             else:
                 (links if stat.S_ISLNK(mode) else folders).append(name)
-        return DirectoryContent(files, frozenset(folders), tuple(links), listing.obstacles)
+        return DirectoryContent(files, frozenset(folders), tuple(links), obstacles)
 
     def forget(self) -> None:
         """Drop what is known of it: whoever asks again has it listed again."""
@@ -165,6 +163,7 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _PAIR, _TRIPLE = 2, 3
 _ENTRIES_OF_A_PAGE = 1_024
 """Of an offset index, which are read at once."""
+_OFFSET_ENTRY = OFFSET_INDEX_LAYOUT.struct.unpack_from
 _SURELY_SHORT = 10
 """Digits of a number that may not fit into 32 bits."""
 
@@ -325,7 +324,7 @@ class _OffsetEntries:
 
     def __init__(self, path: Path | str, file: EvidenceFile) -> None:
         self._path, self._count = path, file.size // OFFSET_INDEX_LAYOUT.length
-        self._pages: dict[int, np.ndarray[tuple[int], np.dtype[np.int32]]] = {}
+        self._pages: dict[int, bytes] = {}
         if self._count:  # the last one is asked for first
             self._read(file, (self._count - 1) // _ENTRIES_OF_A_PAGE)
 
@@ -337,15 +336,15 @@ class _OffsetEntries:
         if page not in self._pages:
             with open_evidence(self._path) as file:
                 self._read(file, page)
-        words = self._pages[page]
-        if len(words) <= 2 * place + 1:
+        data, position = self._pages[page], place * OFFSET_INDEX_LAYOUT.length
+        if len(data) < position + OFFSET_INDEX_LAYOUT.length:
             raise EvidenceUnreadable(str(self._path), "it became shorter while it was read")
-        return int(words[2 * place]), int(words[2 * place + 1])
+        offset, start = _OFFSET_ENTRY(data, position)
+        return offset, start
 
     def _read(self, file: EvidenceFile, page: int) -> None:
         length, first = OFFSET_INDEX_LAYOUT.length, page * _ENTRIES_OF_A_PAGE
-        data = file.read(first * length, min(_ENTRIES_OF_A_PAGE, self._count - first) * length)
-        self._pages[page] = np.frombuffer(data, dtype=">i4")
+        self._pages[page] = file.read(first * length, min(_ENTRIES_OF_A_PAGE, self._count - first) * length)
 
 
 def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
