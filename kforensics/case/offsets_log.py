@@ -6,22 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
-from typing import cast
 
 from kforensics.case.leaders import Leaders, UncleanElection, weight_of
 from kforensics.case.share_log import SharePositions, commit_of
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import batch_outline, first_difference, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Citation, GroupCommit, Problem
-from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_reader import known_epochs
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.epochs import Epochs
-from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.reconcile.groups.replay import (
     DEFAULT_RETENTIONS_MS,
     MINUTE_MS,
@@ -340,13 +335,7 @@ def _cleaner_point(place: PartitionPlace) -> int:
 
 def _last_epoch(place: PartitionPlace) -> int:
     """Return the last leader epoch that a directory knows, -1 where none can be read."""
-    try:
-        found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
-    except EvidenceError:
-        return -1
-    return (
-        -1 if isinstance(found, LoadFailure) else max((one.leader_epoch for one in cast("Epochs", found)), default=-1)
-    )
+    return max((one.leader_epoch for one in known_epochs(place)), default=-1)
 
 
 def offsets_logs(given: Leaders, *, until_ms: int | None = None, with_lost: bool = True) -> dict[int, OffsetsLog]:

@@ -11,16 +11,14 @@ from kforensics.case.model import Case
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MomentsMixed, refuse
 from kforensics.evidence.discovery.inputs import (
-    WHOLE_INPUT,
     FoundInput,
     Inputs,
     belonging_together,
     find_inputs,
+    inputs_at,
     of_several_clusters,
-    problem_words,
     put_aside,
     require_one_redaction,
-    unusable_input,
     why_not_compared,
     without_emptied,
 )
@@ -87,17 +85,18 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: str 
     paths, before, cluster = ask.paths, ask.before, ask.cluster
     only = Case(ask=ask, inputs=Inputs(found=()), rename_group=rename_group)
     errors: list[EvidenceError] = []
-    found, problems = _find(paths, errors, with_logs=True)
-    snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
-    require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
-    errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
+    given_now = inputs_at(paths, errors, with_server_logs=True, why_not=why_not_compared)
+    snapshots = [(path, inputs_at([path], errors, why_not=why_not_compared)) for path in before]
+    every = [*given_now.found, *(one for _, inputs in snapshots for one in inputs.found)]
+    require_one_redaction(every)
+    errors = without_emptied(errors, every)
     refuse(errors, named=len(paths) + len(before), keep_going=ask.keep_going and len(errors) < len(paths) + len(before))
-    inputs = of_one_moment(Inputs(found=tuple(found), problems=tuple(problems)), ask, again)
+    inputs = of_one_moment(given_now, ask, again)
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
         return _with_moments(only, inputs, found, problems, [], [])
     now = _Group(Path(), found, problems)
-    groups = [_Group(*one) for one in snapshots]
+    groups = [_Group(path, list(one.found), list(one.problems)) for path, one in snapshots]
     notes: list[str] = []
     own = _of_one_cluster(groups, now, cluster, notes)
     used = [group for group in own if _belongs(group, now, own, notes)]
@@ -356,31 +355,3 @@ def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
             if log_dir.meta is Absent.UNREADABLE:
                 path = join(log_dir.path, "meta.properties")
                 yield Problem(input=number, path=path, message="it can't be read: which node this is stays unknown")
-
-
-def _find(
-    paths: Sequence[Path], errors: list[EvidenceError], *, with_logs: bool
-) -> tuple[list[FoundInput], list[Problem]]:
-    """Return the inputs that each path names, each once; those that can't be used are added to the errors, and are problems."""
-    found: list[FoundInput] = []
-    problems: list[Problem] = []
-    seen: set[tuple[Path, tuple[str, ...]]] = set()
-    for path in paths:
-        try:
-            one = find_inputs([path], with_server_logs=with_logs, why_not=why_not_compared)
-        except EvidenceError as error:
-            errors.append(error)
-            problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=problem_words(error)))
-            found.append(unusable_input(path))
-            continue
-        numbers: dict[int, int] = {}
-        for at, place in enumerate(one.found):
-            key = (place.root, place.log_dir_paths)
-            if key not in seen:
-                seen.add(key)
-                numbers[at] = len(found)
-                found.append(place)
-        problems += [
-            replace(problem, input=numbers[problem.input]) for problem in one.problems if problem.input in numbers
-        ]
-    return found, problems

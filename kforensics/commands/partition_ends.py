@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.evidence.replica.ends import read_log_tail
-from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_reader import known_epochs
 from kforensics.formats.log.batch_table import CONTROL_BIT, NEWEST_MAGIC
-from kforensics.formats.log.loader_values import Content, LoadFailure, Need
-from kforensics.protocol.epochs import Epochs, validated_position
-from kforensics.protocol.loading.disk import EPOCH_FILE
+from kforensics.protocol.epochs import validated_position
 from kforensics.protocol.retention import RetentionTimes
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import ShareState
@@ -182,7 +180,7 @@ class PartitionEnds:
             is_inside=start not in bases and all(is_inside for _, is_inside, _, _ in starts),
             citation=citation,
             times=retention_of(self._given.case)(partition, place.state.broker_id) if start else RetentionTimes(),
-            epochs_from=next((one.start_offset for one in (_epochs(place) if start else ())), Absent.UNKNOWN),
+            epochs_from=next((one.start_offset for one in (known_epochs(place) if start else ())), Absent.UNKNOWN),
         )
 
     @cached_property
@@ -209,7 +207,7 @@ class PartitionEnds:
             )
         found: list[int | Absent] = []
         for log in ends.logs:
-            epochs = _epochs(log.place)
+            epochs = known_epochs(log.place)
             # A log that does not know its own last epoch is no measure.
             if not epochs or epochs[-1].leader_epoch < log.leader_epoch:
                 return Absent.NOT_APPLICABLE, False
@@ -219,15 +217,6 @@ class PartitionEnds:
         known = [one for one in found if isinstance(one, int)]
         goes_on_at = max(known) if len(known) == len(found) else Absent.UNKNOWN
         return goes_on_at, all(_is_younger(log.place, position, position.leader_epoch) for log in ends.logs)
-
-
-def _epochs(place: PartitionPlace) -> Epochs:
-    """Return the leader epochs by the file of a directory; none where there is no such file, or it can't be read."""
-    try:
-        found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
-    except EvidenceError:
-        return ()
-    return () if isinstance(found, LoadFailure) else tuple(cast("Epochs", found))
 
 
 def _records_left(ends: _Ends, offset: int) -> int | Absent:

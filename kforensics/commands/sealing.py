@@ -37,6 +37,7 @@ from kforensics.evidence.seal import (
     compare_seals,
     seal_input,
 )
+from kforensics.formats.primitives.text_lines import parse_json_object
 from kforensics.source.capture_file import MARKER, Capture, Part
 from kforensics.source.discover import nearest_paths
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
@@ -364,7 +365,7 @@ def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) ->
 
 
 def _check_statement(body: bytes, sha256: str, identity: str) -> CheckedSignature:
-    statement = _json(body)
+    statement = parse_json_object(body, expected="a statement in JSON")
     if statement.get("_type") != STATEMENT_TYPE or statement.get("predicateType") != PREDICATE_TYPE:
         raise UnsupportedFormat(
             Span(0, len(body)),
@@ -387,7 +388,7 @@ def _digest(subject: Any) -> str | None:
 
 
 def _open_envelope(envelope: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
-    value = _json(envelope)
+    value = parse_json_object(envelope, expected="a signature in JSON")
     try:
         return (
             str(value["payloadType"]),
@@ -405,16 +406,6 @@ def _decode(text: str) -> bytes:
     if base64.b64encode(data).decode() != text:  # bits that carry nothing must not differ either
         raise ValueError(text)
     return data
-
-
-def _json(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(Span(0, len(data)), expected="a signature in JSON", found="something else") from error
-    if not isinstance(value, dict):
-        raise FormatError(Span(0, len(data)), expected="a JSON object", found=type(value).__name__)
-    return value
 
 
 def _library() -> tuple[Any, Any]:

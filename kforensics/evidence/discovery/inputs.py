@@ -209,9 +209,23 @@ def find_inputs(
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
     """
+    errors: list[EvidenceError] = []
+    inputs = inputs_at(paths, errors, with_server_logs=with_server_logs, why_not=why_not)
+    if errors := without_emptied(errors, inputs.found) if with_emptied else errors:
+        refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
+    return belonging_together(inputs, cluster=cluster) if one_cluster or cluster is not None else inputs
+
+
+def inputs_at(
+    paths: Sequence[Path],
+    errors: list[EvidenceError],
+    *,
+    with_server_logs: bool = False,
+    why_not: WhyNot | None = None,
+) -> Inputs:
+    """Return the inputs that paths name, each once; those that can't be used are added to the errors, and are problems."""
     found: list[FoundInput] = []
     problems: list[Problem] = []
-    errors: list[EvidenceError] = []
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     for path in paths:
         try:
@@ -226,10 +240,7 @@ def find_inputs(
             if key not in seen:
                 seen.add(key)
                 found.append(place)
-    if errors := without_emptied(errors, found) if with_emptied else errors:
-        refuse(errors, named=len(paths), keep_going=keep_going and len(errors) < len(paths))
-    inputs = Inputs(found=tuple(found), problems=tuple(problems))
-    return belonging_together(inputs, cluster=cluster) if one_cluster or cluster is not None else inputs
+    return Inputs(found=tuple(found), problems=tuple(problems))
 
 
 def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]) -> list[EvidenceError]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from kforensics.errors import EvidenceError, EvidenceUnreadable, FormatError, NewerThanKnown, newer_than_known
 from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_scan import ScannedParts, ScansAhead, read_batches, scan_batches
@@ -279,6 +280,15 @@ def _integer(text: str, bits: int) -> int | None:
 SMALL_FILE_LIMIT = 64 << 20
 REMEMBERED_FILES, REMEMBERED_LENGTH = 1_024, 256
 """Small files of each kind that are decoded once, and the most bytes of one of them."""
+
+
+def known_epochs(place: PartitionPlace) -> tuple[EpochEntry, ...]:
+    """Return the leader epochs by the checkpoint of a directory; none where there is no such file, or it can't be read."""
+    try:
+        found = read_needed(place.state.listings.root / place.path, Need("leader-epoch-checkpoint", Content.EPOCHS))
+    except EvidenceError:
+        return ()
+    return () if isinstance(found, LoadFailure) else tuple(cast("Sequence[EpochEntry]", found))
 
 
 def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> object:

@@ -1,7 +1,7 @@
 """What log lines alone say was lost, and what clients had deleted before it could be."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -15,6 +15,7 @@ from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.losses import Loss, LostBatch
 from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.logs.divergence import split_at
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
@@ -152,7 +153,7 @@ def find_logged_losses(
             older = leader_end if is_own else _older_until(truncation, leaderships, leader_epochs)
             runs = [remaining]
             for end in (leader_end, below, older):
-                runs = [part for run in runs for part in _split_at(run, end)]
+                runs = [*split_at(runs, end)]
             out.extend(
                 _run(
                     partition,
@@ -178,15 +179,6 @@ def find_logged_losses(
 def _unless_earlier(truncation: ObservedTruncation) -> Bound:
     reason = "no line shows that this log was begun since the topic was created: it may be that of an earlier topic of the name"
     return Bound(truncation.to_offset, reason, ())
-
-
-def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
-    """Yield the offsets below `end`, and those from it on, where there are any."""
-    if offsets.first < end <= offsets.last:
-        yield OffsetRange(offsets.first, end - 1)
-        yield OffsetRange(end, offsets.last)
-    else:
-        yield offsets
 
 
 def _run(

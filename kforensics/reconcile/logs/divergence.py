@@ -5,7 +5,7 @@ their digests first, and batches are read only where digests differ. Below the c
 differ while the records do not: there the records decide.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -146,7 +146,7 @@ def first_divergence(
         return None
     question: Divergence | None = None
     read_from = max(one.replica.batches_from, other.replica.batches_from)
-    for suspect in _split(suspect_ranges(one, other, common), read_from):
+    for suspect in split_at(suspect_ranges(one, other, common), read_from):
         if suspect.first >= read_from:
             found = _compare_range(one, other, suspect, reader, undecided, witnesses)
         else:
@@ -585,7 +585,8 @@ def _cite_record(view: LoadedLog, record: Record) -> Citation:
     return Citation(input=view.replica.input, path=segment.path, span=Span(record.batch_position, 0))
 
 
-def _split(runs: Iterator[OffsetRange], at: int) -> Iterator[OffsetRange]:
+def split_at(runs: Iterable[OffsetRange], at: int) -> Iterator[OffsetRange]:
+    """Yield the runs, that in which an offset lies in two: below it, and from it on."""
     for run in runs:
         if run.first < at <= run.last:
             yield OffsetRange(run.first, at - 1)
