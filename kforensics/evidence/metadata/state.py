@@ -219,8 +219,10 @@ _End = TypeVar("_End", int, float)
 
 
 def newest_log(histories: "Sequence[MetadataHistory]") -> "MetadataHistory | None":
-    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
-    return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
+    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy, and that which begins first."""
+    return max(
+        histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter, -one.start_offset), default=None
+    )
 
 
 def majority(voters: int) -> int:

@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,13 @@ def test_logs_of_a_quorum_are_compared(incident: Incident) -> None:
     assert compare(read(root / "99-final" / "controller-101")).majority_end_offset is Absent.UNKNOWN
     assert compare_metadata_logs([]) is None
     assert newest_log([]) is None
+
+
+def test_of_logs_that_end_alike_that_which_begins_first_counts_whatever_their_order(incident: Incident) -> None:
+    (whole,) = read(incident("kraft-quorum-3x") / "snapshots" / "99-final" / "controller-101")
+    later = replace(whole, start_offset=whole.start_offset + 1)
+
+    assert newest_log([whole, later]) is newest_log([later, whole]) is whole
 
 
 def compare(histories: Sequence[MetadataHistory]) -> LogComparison:
