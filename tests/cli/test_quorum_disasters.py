@@ -270,6 +270,28 @@ def test_records_of_metadata_are_not_saved_as_lost_ones(quorums, say, tmp_path):
     assert "hold records of two metadata quorums" in document["answer"]["headline"]
 
 
+@pytest.mark.parametrize("command", ["metadata", "explain"])
+def test_a_quorum_that_began_anew_in_an_earlier_epoch_than_the_brokers_know_is_not_taken_for_the_former(
+    quorums, say, tmp_path, command
+):
+    """As real brokers of 4.1 with snapshots stood beside a controller of the first epoch: none of them followed it."""
+    root = copied(quorums("only-controller-emptied") / "before", tmp_path / "before")
+    shutil.rmtree(root / "controller-100")
+    copied(quorums("only-controller-emptied") / "after" / "controller-100", root / "controller-100")
+    for log in root.glob("broker-*/__cluster_metadata-0"):
+        (found,) = find_metadata_logs(find_inputs([log.parent]))
+        segment = log / f"{0:020d}.log"
+        end = read_metadata_log(found).end_offset
+        segment.write_bytes(segment.read_bytes() + metadata_batch(end, [metadata_record("NoOpRecord", {})], epoch=2))
+    code, document = say(command, root)
+    answer = document["answer"]
+
+    assert code in {1, 3}
+    assert "Controller 100, the only voter, lacks metadata that was committed" in answer["headline"]
+    assert "A start forgets topics orders and payments (2 partitions). Brokers 1 and 2 rename" in answer["headline"]
+    assert any("Give controller 100 this metadata log first" in one for one in answer["now"])
+
+
 def test_a_link_in_place_of_a_metadata_log_is_no_emptied_controller(quorums, say, tmp_path):
     copied(quorums("only-controller-emptied") / "before", tmp_path / "before")
     (tmp_path / "before" / "controller-100" / "__cluster_metadata-0").symlink_to(tmp_path)

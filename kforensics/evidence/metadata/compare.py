@@ -72,13 +72,25 @@ def common_end(history: MetadataHistory, other: MetadataHistory) -> int:
 
 def mixed_from(history: MetadataHistory, other: MetadataHistory) -> int | None:
     """Return the offset from which two logs differ within one leader epoch; none where they do not."""
+    both = _first_apart(history, other)
+    return None if both is None else int(both[0]["base_offset"])
+
+
+def began_later(history: MetadataHistory, other: MetadataHistory) -> bool:
+    """Return whether of two logs that differ within one leader epoch the first was written later there: its quorum is the one that began anew."""
+    both = _first_apart(history, other)
+    return both is not None and bool(both[0]["max_timestamp"] > both[1]["max_timestamp"])
+
+
+def _first_apart(history: MetadataHistory, other: MetadataHistory) -> tuple[np.void, np.void] | None:
+    """Return the first batches of two logs that differ within one leader epoch, none where there are none."""
     equal, mine, start = _equal_batches(history, other)
     its = _from(other.batches, start)
     if equal >= min(len(mine), len(its)):
         return None
     one, two = mine[equal], its[equal]
     same = one["partition_leader_epoch"] == two["partition_leader_epoch"] and one["base_offset"] == two["base_offset"]
-    return int(one["base_offset"]) if same else None
+    return (one, two) if same else None
 
 
 def former_end(history: MetadataHistory, other: MetadataHistory, start: int) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import ServerSettings
-from kforensics.evidence.metadata.compare import common_end, former_end, mixed_from
+from kforensics.evidence.metadata.compare import began_later, common_end, former_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState, majority, newest_log
 from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
@@ -134,6 +134,8 @@ class QuorumSetBack:
     """They are too few to elect one of them, and whether others that are not here lack it, too, is not known."""
     is_stuck: bool = False
     """No controller can be elected."""
+    is_anew: bool = False
+    """It began anew, and has not come to the leader epoch yet in which the former one ended: until then no node of that follows it."""
     can_mix: bool = False
     """The quorum begins anew, with the leader epoch in which the former one wrote its first records: brokers keep what lies below the end that the new log has when they first fetch."""
     by_settings: tuple[int, ...] = ()
@@ -173,10 +175,16 @@ def quorum_set_back(
         return None
     named: Mapping[int, str] = newest.voter_directories or dict.fromkeys(newest.current_voters, "")
     nodes = _Nodes(now, inputs, earlier, named)
-    places = {one.node_id: at for one in now if (at := mixed_from(one, newest)) is not None}
-    mixed = {node: at for node, at in places.items() if isinstance(node, int)}
+    # A quorum that began anew may not have come to the leader epoch yet in which the former one ended: no node of that follows it.
+    anew = [one for one in now if began_later(one, newest)]
+    began = newest_log(anew) or newest
+    places = {one.node_id: mixed_from(one, began) for one in now if one.last_epoch <= began.last_epoch}
+    mixed = {node: at for node, at in places.items() if isinstance(node, int) and at is not None}
     if mixed:
-        return _mixed_logs(now, inputs, newest, nodes, mixed)
+        return _mixed_logs(now, inputs, began, nodes, mixed)
+    for one in anew:
+        if isinstance(one.node_id, int) and one.node_id in nodes.positions:
+            nodes.positions[one.node_id] = (one.last_epoch, common_end(one, newest))
     if not nodes.positions.keys() & named.keys():
         return None
     standings = tuple(nodes.standing(node) for node in sorted(named) if node in nodes.positions)
@@ -189,7 +197,8 @@ def quorum_set_back(
     may_be_open = bool(absent) and any(one.position[1] < longest for one in standings)
     if not is_stuck and not may_be_open and (not winners or lowest[1] >= longest):
         return None
-    marks = sorted(mark for mark in _committed(now, inputs, earlier) if mark[0] > 0)
+    former = [one for one in now if one not in anew]
+    marks = sorted(mark for mark in _committed(former, inputs, earlier) if mark[0] > 0)
     # Only where voters were copied before, or lost the ends of their logs, a copy has more than all of them.
     is_beyond = not absent and not newest.is_of_voter
     if is_beyond and (not marks or lowest[1] >= marks[-1][0]):
@@ -207,7 +216,7 @@ def quorum_set_back(
     winner = next((one.node for one in (lacking if is_open else winners) if one.position == lowest), None)
     by_settings = tuple(one.node for one in winners if one.position == lowest and one.node in nodes.by_settings)
     known = _Known(now, inputs, newest, winner, committed)
-    is_emptied = is_stuck or lowest[1] < marks[0][0]
+    is_emptied = is_stuck or bool(anew) or lowest[1] < marks[0][0]
     forgotten = None if is_stuck else known.forgotten()
     if not is_emptied and not (forgotten and (any(forgotten) if is_beyond else forgotten.topics or forgotten.brokers)):
         return None  # a controller that was copied a moment before the others lacks what came last
@@ -236,6 +245,7 @@ def quorum_set_back(
         is_emptied=is_emptied,
         is_open=is_open,
         is_stuck=is_stuck,
+        is_anew=bool(anew),
         can_mix=lowest[1] == 0 and any(one.epochs and one.epochs[0].leader_epoch == FIRST_EPOCH for one in now),
         forgotten=forgotten,
         source=None if known.full is None else (_path_of(known.full, inputs), known.full.end_offset),

@@ -85,10 +85,10 @@ def _lacking(found: "QuorumSetBack") -> str:
         hedge = f" Whether {more} more {form(more, 'voter lacks', 'voters lack')} it is not known: with {form(more, 'it', 'them')} the quorum can go on."
     if found.by_settings:
         hedge = " They can lead where controller.quorum.voters is still in their settings; else no controller can be elected."
-    return (
-        f"{who} {form(len(found.voters), 'lacks', 'lack')} metadata that was committed. {'Their logs end' if many else 'Its log ends'} at or below offset"
-        f" {found.end}, and {found.shown_by}.{hedge}"
-    )
+    ends = f"{'Their logs end' if many else 'Its log ends'} at or below offset {found.end}"
+    if found.is_anew:
+        ends = f"{'Their quorum' if many else 'Its quorum'} began anew, or was put back, from offset {found.end} on"
+    return f"{who} {form(len(found.voters), 'lacks', 'lack')} metadata that was committed. {ends}, and {found.shown_by}.{hedge}"
 
 
 def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
@@ -111,7 +111,8 @@ def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
             yield "An election can lose then what was committed: it goes by who was in sync before."
     if holding:
         who = f"{form(len(holding), 'broker')} {listed([str(one.node) for one in holding])}"
-        yield f"{who[0].upper()}{who[1:]} then {_what_they_do(holding)}{', unless they mix both logs' if found.can_mix else ''}."
+        unless = ", unless they mix both logs" if found.can_mix else " once they follow it" if found.is_anew else ""
+        yield f"{who[0].upper()}{who[1:]} {'' if found.is_anew else 'then '}{_what_they_do(holding)}{unless}."
 
 
 def _what_they_do(brokers: "Collection[AffectedBroker]") -> str:

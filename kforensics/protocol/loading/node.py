@@ -28,6 +28,8 @@ LEVEL_OF_DIRECTORY_IDS = 17
 """metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
 LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
+LEAST_OF_BOOTSTRAP = 4
+"""metadata.version 3.3-IV0, the oldest with which `bootstrap.checkpoint` is written (`BootstrapMetadata`)."""
 _KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31, (4, 4): 34}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
 _PRODUCTION_LEVELS = {(3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33}
@@ -379,8 +381,11 @@ def refuse_bootstrap(levels: Sequence[int], version: KafkaVersion) -> Refusal | 
         return Refusal("RuntimeException", f"{words} of bootstrap.checkpoint")
     least, newest = _levels(version)
     unknown = next((one for one in levels if not least <= one <= newest), None)
-    if unknown is None:
+    if unknown is None and levels[-1] >= LEAST_OF_BOOTSTRAP:
         return None
+    if unknown is None:
+        words = f"Bootstrap metadata versions before {level_name(LEAST_OF_BOOTSTRAP)} are not supported"
+        return Refusal("RuntimeException", f"{words}. Can't load metadata from bootstrap.checkpoint")
     words = f"{UNKNOWN_LEVEL} {unknown} ({level_name(unknown)}) of metadata.version"
     return Refusal(
         UNREADABLE_LEVEL,

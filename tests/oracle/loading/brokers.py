@@ -437,9 +437,9 @@ def predicted(node: Node) -> dict[str, Any]:
 
 
 def _called(name: str) -> str:
-    """Return what Kafka calls the log in a directory: without what a rename adds, and the partition as a plain number."""
+    """Return what Kafka calls the log in a directory: without what a rename adds and cuts off, and the partition as a plain number."""
     topic, _, number = re.sub(r"\.[^.]*-(?:stray|delete|future)$", "", name).rpartition("-")
-    return f"{topic}-{int(number)}"
+    return f"{topic[:200]}-{int(number)}"
 
 
 def _in_disk(path: str) -> str:

@@ -315,6 +315,7 @@ def test_a_migration_is_nothing_since_4_0():
         ([27], (3, 9), "IllegalArgumentException"),
         ([4], (4, 0), "IllegalArgumentException"),
         ([4], (3, 9), None),
+        ([7, 3], (3, 3), "RuntimeException"),
         ([], (4, 1), "RuntimeException"),
     ],
 )
