@@ -148,6 +148,17 @@ class OffsetsLog:
         epochs = (one.state.leader_epoch for one in self._leadership.risky)
         return frozenset(one for one in epochs if one >= self._first_epoch and one != told)
 
+    @property
+    def _exchanged(self) -> int | None:
+        """The broker of its log, where that is known to have come back with another disk."""
+        broker = self.place.state.broker_id
+        is_known = (
+            any(one.other_disk for one in self._leadership.restarts.get(broker, ()))
+            if isinstance(broker, int)
+            else False
+        )
+        return broker if is_known and isinstance(broker, int) else None
+
     def _holds_discarded(self, election: UncleanElection) -> bool:
         """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""
         epochs: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
@@ -308,6 +319,7 @@ class OffsetsLog:
                 leader_epoch=epoch,
                 discarded_ms=int(replaced["max_timestamp"][0]) if len(replaced) else -1,
                 is_unexplained=not is_by_epoch,
+                exchanged=None if is_by_epoch else self._exchanged,
             )
             if is_by_epoch and not len(replaced) and self._unclean is not None:
                 detour = replace(detour, elected_in=self._unclean.leader_epoch, discarded_ms=self._unclean.time_ms)

@@ -390,9 +390,8 @@ def _removed(removed: Sequence[Change]) -> str:
 
 def _lost(worst: Change) -> str:
     where = f"{name_text(worst.key.topic)}-{worst.key.partition}"
-    cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
-    held = ", which an earlier copy holds" if worst.by == "unknown" else ""
-    return f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}"
+    cause = ", which an earlier copy holds; the cause is unknown" if worst.by == "unknown" else f", {_by_whom(worst)}"
+    return f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{cause}"
 
 
 def below_words(one: GroupPosition) -> str:
@@ -492,7 +491,7 @@ def _by_whom(change: Change) -> str:
         case "member":
             return "while the group had members: by one of them, probably"
         case "truncation":
-            return f"when {change.reason.removeprefix('a ')}"
+            return f"when {change.reason}"
     return "by whom is not known"
 
 

@@ -182,6 +182,8 @@ class Detour:
     """The time of that election, or of the first record that replaced them; -1 where it is not known."""
     is_unexplained: bool = False
     """An earlier copy holds them, and neither a later leader epoch nor an election shows what became of them."""
+    exchanged: int | None = None
+    """The broker whose log lacks them and that came back with another disk, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +374,9 @@ class Replay:
         """Note a commit behind what was committed before; what members commit one behind the other they read."""
         assert commit.offset is not None
         if isinstance(before, Former):
-            if before.removed_by not in {"deletion", "expiry"} or before.removal.reason == TOPIC_DELETED:
+            # A consumer without a membership goes on from where it is, whatever became of its position.
+            is_seen = before.removed_by in {"deletion", "expiry"} or self._author(commit)[0] == "member"
+            if before.removal.reason == TOPIC_DELETED or not is_seen:
                 return
         elif not self._is_left(commit.key.group) or commit.producer_id != NO_PRODUCER:
             self._pass(commit, before.offset, before.committed_ms, before.at.offset)
@@ -630,13 +634,17 @@ class Replay:
             reason = f"the unclean election in leader epoch {detour.elected_in} discarded the commits of {place} from offset {detour.from_offset} on"
         if detour.is_unexplained:
             reason = f"an earlier copy of {place} holds the commit, and the log of now does not go on from it; no tombstone, leader epoch or election says why"
+        is_likely = detour.elected_in is not None or detour.exchanged is not None
+        if detour.exchanged is not None:
+            reason = f"broker {detour.exchanged} came back with another or an emptied disk, as the leader of {place}"
+        is_open = detour.is_unexplained and not is_likely
         change = Change(
             key=key,
             offset=None if before is None else before.offset,
             previous=None if lost is None else lost.offset,
             time_ms=when,
-            by="unknown" if detour.is_unexplained else "truncation",
-            confidence="possible" if detour.is_unexplained else "proven" if detour.elected_in is None else "likely",
+            by="unknown" if is_open else "truncation",
+            confidence="possible" if is_open else "likely" if is_likely else "proven",
             reason=reason,
             citations=() if lost is None else (lost.at.cite(lost.place),),
             had_members=False,
