@@ -138,13 +138,15 @@ def setting_changes(timeline: Sequence[TimelineEntry]) -> Iterator[TimelineEntry
     last: dict[tuple[str, str], object] = {}
     for entry in timeline:
         partition, name, value = entry.topic_partition, str(entry.detail.get("name")), entry.detail.get("value")
-        is_policy = name == "cleanup.policy"
-        is_telling = entry.kind == "config-change" and (is_policy or name.startswith("retention."))
-        if not is_telling or isinstance(partition, Absent) or not isinstance(entry.time_ms, int):
+        # Of topics that have none of their own, those of brokers or of the whole cluster.
+        topic, of_topic = ("", name.removeprefix("log.")) if isinstance(partition, Absent) else (partition.topic, name)
+        is_policy = of_topic == "cleanup.policy"
+        is_telling = entry.kind == "config-change" and (is_policy or of_topic.startswith("retention."))
+        if not is_telling or not isinstance(entry.time_ms, int):
             continue
-        before = last.get((partition.topic, name))
-        last[partition.topic, name] = value
-        is_new = any(0 <= entry.time_ms - since <= CREATION_MS for since in created[partition.topic])
+        before = last.get((topic, name))
+        last[topic, name] = value
+        is_new = any(0 <= entry.time_ms - since <= CREATION_MS for since in created[topic])
         is_longer = not is_policy and isinstance(before, str) and _limit(before) <= _limit(str(value))
         if isinstance(value, str) and not is_new and not is_longer:
             yield entry
@@ -162,14 +164,13 @@ def _taken_by_settings(
     """Yield the changes of settings after which the cleaner took records of a partition, or retention did so at once."""
     by_topic: dict[str, list[TimelineEntry]] = defaultdict(list)
     for entry in changes:
-        if not isinstance(entry.topic_partition, Absent):
-            by_topic[entry.topic_partition.topic].append(entry)
+        by_topic["" if isinstance(entry.topic_partition, Absent) else entry.topic_partition.topic].append(entry)
     deleted = [one for one in timeline if one.kind == "retention" and isinstance(one.time_ms, int)] if by_topic else []
     for incident in incidents:
         partition, start = incident.partition, incident.log_start_offset
-        for change in by_topic.get(partition.topic, ()):
+        for change in (*by_topic.get(partition.topic, ()), *by_topic.get("", ())):
             name, value = change.detail.get("name"), str(change.detail.get("value"))
-            if "compact" in value and incident.cleaned is not None:
+            if "compact" in value and incident.cleaned is not None and not isinstance(change.topic_partition, Absent):
                 taken, below = incident.cleaned
                 what = f"{taken:,} of the offsets of {partition} below {below:,} hold no record any more: its cleaner keeps the newest one of each key, and none without a key"
                 yield _by_setting(partition, change, what)
@@ -179,7 +180,7 @@ def _taken_by_settings(
                 for one in deleted
                 if isinstance(one.time_ms, int) and isinstance(change.time_ms, int)
             )
-            deletes = name != "cleanup.policy" or "delete" in value
+            deletes = not str(name).endswith("cleanup.policy") or "delete" in value
             # What retention took for older than it was is told as lost, whatever was set.
             is_early = any(loss.cause is CauseName.RETENTION for loss in incident.losses)
             if is_at_once and deletes and isinstance(start, int) and not is_early:

@@ -194,7 +194,10 @@ def _is_close(one: int | Absent, other: int | Absent) -> bool:
 
 
 TELLING_SETTINGS = frozenset(
-    {"unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "retention.bytes", "cleanup.policy"}
+    {
+        *("unclean.leader.election.enable", "min.insync.replicas"),
+        *(f"{of}{name}" for of in ("", "log.") for name in ("retention.ms", "retention.bytes", "cleanup.policy")),
+    }
 )
 WHOLE_TOPIC = -1
 """The partition number of an entry that concerns all partitions of a topic."""

@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.case.account import with_returned_doubts
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.findings.answers.conclusion import set_aside_place
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
@@ -17,7 +18,9 @@ from kforensics.reconcile.incident.model import IncidentEvidence
 from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import ClusterFacts, LoggedEnd, Restart
+from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.units import TopicPartition
+from kforensics.words import utc_words
 from tests.builders.history import leadership, logged_truncation
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
@@ -494,3 +497,30 @@ def test_an_unclean_election_that_the_leader_goes_on_from_left_a_set_aside_log_b
     found = explained(aside, short, facts=LeftBehind())
 
     assert {one.cause for one in found.losses} == {cause}
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "minutes", "is_told"),
+    [
+        (TopicPartition("t", WHOLE_TOPIC), "retention.ms", 1, True),
+        (Absent.NOT_APPLICABLE, "log.retention.ms", 1, True),
+        (Absent.NOT_APPLICABLE, "log.retention.ms", 60, False),
+        (Absent.NOT_APPLICABLE, "min.insync.replicas", 1, False),
+    ],
+)
+def test_what_retention_took_as_soon_as_a_setting_was_changed_is_told(of, name, minutes, is_told):
+    partition = TopicPartition("t", 0)
+    found = replace(explained(replica(1, [batch(60, 62, 0, 60)])), partition=partition, log_start_offset=60)
+    timeline = [
+        TimelineEntry(kind=EventKind(kind), time_ms=time_ms, topic_partition=where, detail=detail, citations=(HERE,))
+        for kind, time_ms, where, detail in (
+            ("config-change", 0, of, {"name": name, "value": "2000"}),
+            ("retention", minutes * 60_000, partition, {}),
+        )
+    ]
+    words = [one.meaning for one in operations(timeline, [found]) if one.kind == "setting-changed"]
+
+    assert (
+        words == [f"since {name} was set to 2000 at {utc_words(0)}, retention has deleted what t-0 held below 60"]
+    ) is is_told
+    assert bool(words) is is_told
