@@ -904,3 +904,15 @@ def test_what_others_than_the_leader_hold_for_good_is_at_risk(incident, capsys):
     _, document = salvage(capsys, final, "--what", "at-risk", "--plan", "--leader", "1")
 
     assert document["answer"]["headline"].startswith("5 of 5 records at risk of audit-0 can be saved")
+
+
+def test_what_a_damaged_leader_cannot_give_is_at_risk_beside_what_its_follower_will_discard(incident, tmp_path, capsys):
+    root = incident("damage-unread-2.8")
+    now = [tmp_path / f"broker-{number}" for number in (1, 2, 3)]
+    for directory in now:
+        copied(root / "snapshots" / "99-final" / directory.name, directory)
+    (now[0] / "audit-0" / f"{60:020d}.log").write_bytes(b"")
+
+    _, plan = salvage(capsys, *now, root / "logs", "--what", "at-risk", "--plan")
+
+    assert "15 of 15 records at risk of audit-0 can be saved (15 committed)." == plan["answer"]["headline"]

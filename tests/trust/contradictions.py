@@ -112,6 +112,16 @@ KNOWN = (
         "a controller that is not given took no records: its log decides what metadata was committed, and others hold what was",
     ),
     Meant(
+        "all commands have one verdict",
+        r"^(?:diff: unknown \(UNKNOWN: these inputs can't be compared|predict: unknown ).*; triage: .* It is not shown that all inputs are of one cluster",
+        "a node that is given twice is compared with nothing; what the logs of the other nodes show of each other explain and triage say all the same",
+    ),
+    Meant(
+        "severity and state agree",
+        r"^diff: unknown \(UNKNOWN: these inputs can't be compared",
+        "the same",
+    ),
+    Meant(
         "all commands count alike",
         r": MAYBE AT RISK: broker \d+ alone holds .* discards \d+ records",
         "of a log that a start shortens diff counts what is left of it then, and explain what lies in its file",

@@ -153,12 +153,16 @@ def at_risk_tasks(case: Case) -> Tasks:
     from kforensics.commands.comparing import compare  # noqa: PLC0415 - for what is at risk alone
 
     compared = compare(now_of(case), keep_quiet=True)
-    parted = frozenset(one.partition for one in compared.partitions if one.state is State.DIVERGED)
+    parted = frozenset(
+        one.partition
+        for one in compared.partitions
+        if any(each.state is State.DIVERGED for each in one.judged.concerns)
+    )
     apart = _apart(case, parted) if parted else {}
     places = places_of(case).by_partition
     tasks = []
     for report in compared.reports:
-        wanted = tuple(dict.fromkeys(_at_risk(report))) or apart.get(report.partition, ())
+        wanted = tuple(dict.fromkeys((*_at_risk(report), *apart.get(report.partition, ()))))
         if wanted:
             choice = report.leader
             tasks.append(
