@@ -509,7 +509,8 @@ def one_number(subject: Subject) -> Iterator[str]:
     """The first lines of all commands count the same records alike."""
     first = {name: headline(document) for name, document in subject.verdicts().items()}
     for pattern in COUNTS:
-        more = {name: sum(map(int, re.findall(r"keep (\d+) more committed", words))) for name, words in first.items()}
+        kept = r"keep (\d+) more committed" if pattern == COUNTS[0] else "$^"
+        more = {name: sum(map(int, re.findall(kept, words))) for name, words in first.items()}
         counts = {
             name: int(found[1]) + more[name] for name, words in first.items() if (found := re.search(pattern, words))
         }
