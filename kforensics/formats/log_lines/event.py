@@ -89,6 +89,7 @@ class LogEventKind(StrEnum):
     LEADER_OFFLINE = "leader-offline"
     ELR_ELECTION = "elr-election"
     UNCLEAN_ENABLED = "unclean-enabled"
+    LEADER_NOT_MOVED = "leader-not-moved"
     ELECTION_FAILED = "election-failed"
     LOGS_LOADING = "logs-loading"
     LOGS_LOADED = "logs-loaded"
