@@ -48,6 +48,8 @@ class Place(NamedTuple):
     """The partition directories of a parent that lie outside of any log directory."""
     file_dirs: tuple[str, ...] = ()
     """The directories of a parent that hold server logs and other files of a broker."""
+    other_files: tuple[str, ...] = ()
+    """Files below that have names which no broker writes: logs and archives may be among them."""
     obstacles: tuple[Obstacle, ...] = ()
 
     @property
@@ -114,10 +116,12 @@ def discover(given: Path) -> Place:
             log_dirs=tuple(search.log_dirs),
             partitions=tuple(search.partitions),
             file_dirs=tuple(search.file_dirs),
+            other_files=tuple(search.other_files),
             obstacles=tuple(search.obstacles),
         )
     if search.file_dirs:
-        return Place(listings=listings, shape=Shape.FILES, obstacles=tuple(search.obstacles))
+        others, obstacles = tuple(search.other_files), tuple(search.obstacles)
+        return Place(listings=listings, shape=Shape.FILES, other_files=others, obstacles=obstacles)
     if search.obstacles and not search.causes:
         raise EvidenceUnreadable(str(given / search.obstacles[0].path), search.obstacles[0].message)
     empty = (_EMPTY_BELOW.format(listed(search.empty)),) if search.empty else ()
@@ -160,6 +164,7 @@ class _Search:
         self.log_dirs: list[str] = []
         self.partitions: list[str] = []
         self.file_dirs: list[str] = []
+        self.other_files: list[str] = []
         self.obstacles: list[Obstacle] = []
         self.causes: list[str] = []
         self.empty: list[str] = []
@@ -171,6 +176,7 @@ class _Search:
         names = [entry.name for entry in listing.entries if not entry.is_directory]
         if any(parse_file_name(name).kind is not FileKind.UNKNOWN for name in names):
             self.file_dirs.append(folder)
+        self.other_files += [join(folder, one) for one in names if parse_file_name(one).kind is FileKind.UNKNOWN]
         if any(name in _REDPANDA_NAMES or _REDPANDA_SEGMENT.fullmatch(name) for name in names):
             self._add_cause(_REDPANDA)
         elif any(_ZOOKEEPER_FILE.fullmatch(name) for name in names):

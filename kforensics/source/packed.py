@@ -102,8 +102,12 @@ def _limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]
             return
 
 
-def members_of(file: EvidenceFile) -> list[str]:
-    """Return the names of the files in a zip or a tar, compressed or not; none where it is neither, or one that can't be read."""
+def members_of(file: EvidenceFile, *, most: int | None = None) -> list[str]:
+    """Return the names of the files in a zip or a tar, compressed or not; none where it is neither, or one that can't be read.
+
+    Args:
+        most: so many bytes of what a compressed tar holds are looked through.
+    """
     packing = packing_of(file.read(0, LONGEST_MAGIC))
     names: list[str] = []
     with suppress(*_archive_errors()):
@@ -114,7 +118,8 @@ def members_of(file: EvidenceFile) -> list[str]:
             inflated = file.windows(PIECE) if packing == "tar" else _streamed(file.windows(PIECE), packing, _ignored)
             first = next(inflated, b"")
             if packing_of(first) == "tar":
-                whole = _limited(chain((first,), inflated), max(MOST_HELD, MOST_TIMES * file.size), _ignored)
+                limit = max(MOST_HELD, MOST_TIMES * file.size) if most is None else most
+                whole = _limited(chain((first,), inflated), limit, _ignored)
                 stream = _Seekable(file) if packing == "tar" else _Piped(whole)
                 names += (one.name for one in _tar(stream) if one.isfile())
     return names[:MOST_MEMBERS]

@@ -27,17 +27,20 @@ from kforensics.evidence.discovery.log_dirs import (
     node_kind,
     version_hint,
 )
-from kforensics.evidence.discovery.log_spans import begins_like_a_log, holds_logs
+from kforensics.evidence.discovery.log_spans import (
+    MOST_HEADS,
+    begins_like_a_log,
+    has_kafkas_lines,
+    holds_logs,
+    logs_among,
+    packed_data,
+)
 from kforensics.evidence.model import Input, Problem
 from kforensics.formats.checkpoint.properties import MetaProperties, parse_properties
 from kforensics.source.capture import captured_roots, captures_in, split_at_capture
 from kforensics.source.discover import EMPTY_DIRECTORY, Place, Shape, discover
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
-from kforensics.source.naming import (
-    FileKind,
-    parse_file_name,
-    parse_partition_directory,
-)
+from kforensics.source.naming import LOST_AND_FOUND, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.packed import members_of
 from kforensics.source.store import Store, store_of
 from kforensics.source.walk import (
@@ -179,7 +182,10 @@ def why_not_compared(found: FoundInput) -> str:
     if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
         if _has_known_name(found) or begins_like_a_log(found.root, is_named=True):
             return ""
-        return "no file of a data directory, and no line of its beginning is one of a broker's log"
+        return (
+            packed_data(found.root)
+            or "no file of a data directory, and no line of its beginning is one of a broker's log"
+        )
     if kind == FileKind.SERVER_PROPERTIES.value:
         return ""
     return "a single file does not say which partition of which broker it is of: name its directory"
@@ -412,14 +418,22 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
         return _captured_inputs([captured], with_server_logs=with_server_logs)
     try:
         place = discover(path)
-    except NotADataDir:
+    except NotADataDir as error:
         inside = captures_in(path, list_directory(path, "").entries)
+        listings = Listings(path.resolve())
+        packed = tuple(
+            _packed_data_dirs(path, (one.path for one in walk_files(listings) if isinstance(one, FoundFile)))
+        )
         logs = with_server_logs and store_of(path).is_here and holds_logs(path.resolve())
         if not inside and not logs:
+            if packed:
+                raise NotADataDir(
+                    str(path), error.problem, tuple(f"{one.path}: {one.message}" for one in packed)
+                ) from error
             raise
         return [
             *_captured_inputs(inside, with_server_logs=with_server_logs),
-            *([_simple(path, Listings(path.resolve()), "log-files", Shape.FILES)] if logs else []),
+            *([_simple(path, listings, "log-files", Shape.FILES, packed)] if logs else []),
         ]
     inside = () if place.shape is Shape.FILE else captures_in(path, place.listings.of("").entries)
     places = _inputs_of(path, place, with_server_logs=with_server_logs)
@@ -464,7 +478,8 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
         case Shape.PARTITION:
             return [_simple(given, place.listings, "partition", Shape.PARTITION)]
         case Shape.FILES:
-            return [_simple(given, place.listings, "log-files", Shape.FILES, place.obstacles)]
+            met = (*place.obstacles, *_packed_data_dirs(place.root, place.other_files))
+            return [_simple(given, place.listings, "log-files", Shape.FILES, met)]
         case Shape.LOG_DIR:
             return [_node_input(str(given), place.listings, (look_at_log_dir(place.listings, ""),))]
     log_dirs = tuple(look_at_log_dir(place.listings, path) for path in place.log_dirs)
@@ -480,16 +495,40 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
             replace(_simple(given / path, place.listings.below(path), "log-files", Shape.FILES), is_named=not path)
             for path in place.file_dirs
         ]
+        inputs += [
+            replace(
+                _simple(given / path, Listings(place.root / path), FileKind.LOG_FILE.value, Shape.FILE), is_named=False
+            )
+            for path in _other_logs(place)
+        ]
     inputs.sort(key=lambda one: one.described.path)
-    if inputs and place.obstacles:
+    obstacles = (*place.obstacles, *_packed_data_dirs(place.root, place.other_files))
+    if inputs and obstacles:
         first = inputs[0]
         prefix = first.root.relative_to(place.root)
         met = tuple(
             Obstacle(str(PurePosixPath("/".join([".."] * len(prefix.parts)) or ".", obstacle.path)), obstacle.message)
-            for obstacle in place.obstacles
+            for obstacle in obstacles
         )
         inputs[0] = replace(first, obstacles=(*first.obstacles, *met))
     return inputs
+
+
+def _packed_data_dirs(root: Path, files: Iterable[str]) -> Iterator[Obstacle]:
+    """Yield the archives among files that have data directories in them: nothing unpacks them."""
+    for path in filter(_ARCHIVE.search, files) if store_of(root).is_here else ():
+        words = packed_data(root / path)
+        if words:
+            yield Obstacle(path, words)
+
+
+def _other_logs(place: Place) -> Iterator[str]:
+    """Yield the broker logs beside data directories that have other names, as pods and collectors give them; those in a folder of logs are found with it."""
+    if store_of(place.root).is_here:
+        for path in place.other_files[:MOST_HEADS]:
+            is_inside = any(not one or path.startswith(f"{one}/") for one in place.file_dirs)
+            if not is_inside and has_kafkas_lines(place.root / path):
+                yield path
 
 
 def _simple(
@@ -623,7 +662,7 @@ class LogPlace(NamedTuple):
 
 def has_log_files(inputs: Inputs) -> bool:
     """Return whether log files of brokers were given."""
-    return any(map(_is_of_logs, inputs.found))
+    return any(_is_of_logs(found) or any(_logs_inside(found)) for found in inputs.found)
 
 
 def _is_of_logs(found: FoundInput) -> bool:
@@ -633,13 +672,32 @@ def _is_of_logs(found: FoundInput) -> bool:
 def find_logs(inputs: Inputs) -> list[LogPlace]:
     """Return the files among the inputs that may be broker logs."""
     places = [
-        LogPlace(found.root, item.path, index)
+        LogPlace(found.root, path, index)
         for index, found in inputs.numbered
-        if _is_of_logs(found)
-        for item in found.walk()
-        if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
+        for path in (_logs_of(found) if _is_of_logs(found) else _logs_inside(found))
     ]
     return [one for place in places for one in _in_archive(place)]
+
+
+def _logs_of(found: FoundInput) -> Iterator[str]:
+    for item in found.walk():
+        if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}:
+            yield item.path
+
+
+def _logs_inside(found: FoundInput) -> Iterator[str]:
+    """Yield the logs that a broker writes into its own log directories, or a folder in one."""
+    for log_dir in found.log_dir_paths:
+        entries = found.listings.of(log_dir).entries
+        inside = (join(log_dir, one.name) for one in entries if one.is_directory and _may_hold_logs(one.name))
+        for folder in (log_dir, *inside):
+            for entry in found.listings.of(folder).entries:
+                if not entry.is_directory and parse_file_name(entry.name).kind is FileKind.LOG_FILE:
+                    yield join(folder, entry.name)
+
+
+def _may_hold_logs(name: str) -> bool:
+    return name not in {LOST_AND_FOUND, "remote-log-index-cache"} and parse_partition_directory(name) is None
 
 
 _ARCHIVE = re.compile(r"\.(zip|tar(\.\w+)?|t(gz|bz2?|xz|zst))$", re.IGNORECASE)
@@ -651,7 +709,7 @@ def _in_archive(place: LogPlace) -> list[LogPlace]:
         return [place]
     try:
         with open_evidence(place.location) as file:
-            members = members_of(file)
+            members = logs_among(members_of(file))
     except EvidenceError:
         return [place]  # who reads it says why it can't be read
     return [place._replace(member=one) for one in members] if len(members) > 1 else [place]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.packed import members_of, packing_of, unpacked
 from kforensics.source.ranges import Range, RangeRead, read_ranges
 from kforensics.source.walk import FoundFile, Listings, walk_files
@@ -28,9 +29,43 @@ MOST_HEADS = 10_000
 """Files of a directory that are looked into for a broker's log line."""
 
 
+MOST_INFLATED = 64 << 20
+"""The bytes of a compressed tar that are looked through for what it holds."""
+
+MOST_CANDIDATES = 20
+
+
 def is_log_file(file: EvidenceFile, *, is_named: bool = False) -> bool:
-    """Whether the file begins like a broker's log, compressed or not; of a zip, one of its files."""
-    return any(looks_like_log(log_head(file, one), is_named=is_named) for one in ("", *members_of(file)[1:]))
+    """Whether the file begins like a broker's log, compressed or not; of a zip or a tar, one of its files."""
+    return any(looks_like_log(head, is_named=is_named) for head in _heads(file))
+
+
+def _heads(file: EvidenceFile) -> Iterator[bytes]:
+    members = members_of(file, most=MOST_INFLATED)
+    names = logs_among(members)[:MOST_CANDIDATES] if len(members) > 1 else [""]
+    return (log_head(file, one) for one in names)
+
+
+def logs_among(members: Iterable[str]) -> list[str]:
+    """Return the members of an archive that may be logs, those that are called so first."""
+    kinds = {one: parse_file_name(one.rpartition("/")[2]).kind for one in members}
+    return [one for kind in (FileKind.LOG_FILE, FileKind.UNKNOWN) for one in kinds if kinds[one] is kind]
+
+
+def packed_data(path: Path) -> str:
+    """Return what to do about an archive that has a data directory in it, as the predicate of a sentence; empty for any other file."""
+    try:
+        with open_evidence(path) as file:
+            found = next(filter(_is_of_data_dir, members_of(file, most=MOST_INFLATED)), "")
+    except EvidenceError:
+        return ""
+    return f"an archive of a data directory ({found}): unpack it, and name what comes out" if found else ""
+
+
+def _is_of_data_dir(member: str) -> bool:
+    folder, _, name = member.rpartition("/")
+    is_partition = parse_partition_directory(folder.rpartition("/")[2]) is not None
+    return name in LOG_DIR_MARKERS or (is_partition and parse_file_name(name).kind is FileKind.SEGMENT)
 
 
 def log_head(file: EvidenceFile, member: str = "") -> bytes:
@@ -54,6 +89,17 @@ def begins_like_a_log(path: Path, *, is_named: bool = False) -> bool:
     try:
         with open_evidence(path) as file:
             return is_log_file(file, is_named=is_named)
+    except EvidenceError:
+        return False
+
+
+def has_kafkas_lines(path: Path) -> bool:
+    """Whether the beginning of the file at a path has a line of Kafka: of a file that nobody named and whose name says nothing."""
+    from kforensics.formats.log_lines.unwrap import has_known_line  # noqa: PLC0415 - as above
+
+    try:
+        with open_evidence(path) as file:
+            return any(map(has_known_line, _heads(file)))
     except EvidenceError:
         return False
 

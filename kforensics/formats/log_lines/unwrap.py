@@ -123,6 +123,14 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
     return False
 
 
+def has_known_line(head: bytes) -> bool:
+    """Return whether the bytes hold a line with a time, a level and a message of Kafka: other programs write the first two as well."""
+    encoding = encoding_of(head)
+    text = plain(b"".join(one_object_a_line([head])) if encoding.name == "utf-8" else head, encoding)
+    lines = (line[: 1 << 13] for line in text.splitlines()[:2_000])
+    return any(LEVEL.search(one) and stamps_in(one) and find_message(one) is not None for one in lines)
+
+
 def line_moment(line: bytes, layout: Layout | None = None) -> LineTime:
     """Return the time of a line, known or not; one that begins with none, as those of a stack trace, has none."""
     common = common_moment(line, 0)

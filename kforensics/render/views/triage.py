@@ -59,7 +59,9 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     cause = "" if body.cause is None else root_cause_sentence(body.cause)
     problems = [one for one in result.problems if one.message != NO_LOGS]  # the headline says that
     unread = [one for one in problem_items(problems, result.inputs, view) if isinstance(one, Prose)]
-    unread = unread[: view.most(MOST_PROBLEMS)]
+    left = len(unread) - view.most(MOST_PROBLEMS)
+    if left > 0:
+        unread = [*unread[:-left], item(f"and {left:,} more (-v lists them)")]
     room = _ALL if view.room is None else view.room - _height(ends, view.width) - _height([cause], view.width - 8)
     room -= _height([one.text for one in unread], view.width - 4)
     if view.page:

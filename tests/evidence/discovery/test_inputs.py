@@ -1,11 +1,13 @@
 import errno
 import os
+import shutil
+import tarfile
 
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, InputsRefused
-from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, InputsRefused, NotADataDir
+from kforensics.evidence.discovery.inputs import find_inputs, find_logs, has_log_files, why_not_compared
 from kforensics.evidence.discovery.log_dirs import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.discover import Shape
@@ -298,3 +300,55 @@ def test_a_folder_of_segments_alone_is_a_partition_of_no_node(tmp_path):
     (tmp_path / "x" / f"{0:020}.log").write_bytes(bytes(range(256)))
 
     assert described(tmp_path) == [(f"{tmp_path}/x", "partition", Absent.UNKNOWN)]
+
+
+LINE = "[2026-01-01 12:00:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+
+
+def test_logs_beside_and_inside_of_data_directories_are_found_whatever_they_are_called(fixtures, tmp_path):
+    node = tmp_path / "data-0-my-cluster-kafka-1" / "kafka-log1"
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", node)
+    (tmp_path / "pods").mkdir()
+    for path in (
+        tmp_path / "my-cluster-kafka-1.log",
+        tmp_path / "pods" / "kafka-1 (previous).txt",
+        node / "server.log",
+    ):
+        path.write_text(LINE)
+    (node / "logs").mkdir()
+    (node / "logs" / "server.log").write_text(LINE)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("call the customer\n")
+
+    inputs = find_inputs([tmp_path], with_server_logs=True)
+    found = sorted({str(one.location.relative_to(tmp_path)) for one in find_logs(inputs)})
+
+    inside = "data-0-my-cluster-kafka-1/kafka-log1"
+    assert [
+        f"{inside}/logs/server.log",
+        f"{inside}/server.log",
+        "my-cluster-kafka-1.log",
+        "pods/kafka-1 (previous).txt",
+    ] == [one for one in found if not one.startswith("notes/")]  # of which only the content tells
+    assert has_log_files(inputs)
+
+
+def test_an_archive_of_a_data_directory_is_named_and_no_log(fixtures, tmp_path):
+    node = fixtures / "unclean-election" / "broker-1"
+    for name in ("disk.tar.gz", "disk.tar"):
+        with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w") as archive:
+            archive.add(node, "broker-1")
+
+    with pytest.raises(NotADataDir) as refused:
+        find_inputs([tmp_path], with_server_logs=True)
+    assert ["disk.tar", "disk.tar.gz"] == [cause.partition(":")[0] for cause in refused.value.causes]
+    assert all("unpack it, and name what comes out" in cause for cause in refused.value.causes)
+    with pytest.raises(EvidenceUnreadable, match="unpack it, and name what comes out"):
+        find_inputs([tmp_path / "disk.tar.gz"], with_server_logs=True, why_not=why_not_compared)
+
+    (tmp_path / "server.log").write_text(LINE)
+    (logs,) = find_inputs([tmp_path], with_server_logs=True).found
+    assert ["disk.tar", "disk.tar.gz"] == [one.path for one in logs.obstacles]
+    shutil.copytree(node, tmp_path / "broker-2")
+    first = find_inputs([tmp_path], with_server_logs=True).found[0]
+    assert 2 == len(first.obstacles)
