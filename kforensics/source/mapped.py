@@ -136,14 +136,10 @@ class EvidenceFile:
         """
         filled = self._fill(position, buffer)
         if position == 0 and filled and buffer[0]:
-            self._require_own(bytes(buffer[: min(filled, 8)]))
+            problem = stand_in(os.fspath(self._named), self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
+            if problem is not None:
+                raise EvidenceUnreadable(str(self.path), problem)
         return filled
-
-    def _require_own(self, begun: bytes) -> None:
-        """Refuse a file that only stands in for the one of its name, by its first bytes."""
-        problem = stand_in(os.fspath(self._named), self.size, begun, self._bytes_of)
-        if problem is not None:
-            raise EvidenceUnreadable(str(self.path), problem)
 
     def _bytes_of(self, position: int, length: int) -> bytes:
         buffer = bytearray(length)
@@ -209,28 +205,9 @@ class EvidenceFile:
         length = min(length, self.size - position)
         if position < 0 or length <= 0:
             return b""
-        data = self._at_once(position, length)
-        if data is not None:
-            if not position and data[0]:
-                self._require_own(data[:8])
-            return data
         buffer = bytearray(length)
         count = self.read_into(position, memoryview(buffer))
         return bytes(buffer) if count == length else bytes(buffer[:count])
-
-    def _at_once(self, position: int, length: int) -> bytes | None:
-        """Return bytes that the system gives by one request; none where it does not, or has to be asked for pieces."""
-        if _pace is not None or self._descriptor < 0:
-            return None
-        buffer = bytearray(length)
-        try:
-            count = os.preadv(self._descriptor, [buffer], position)
-        except OSError:  # which is met again, and said
-            return None
-        if count < length:
-            return None
-        read_counts.add(count)
-        return bytes(buffer)
 
     def windows(self, length: int, position: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yield the bytes from a position up to an end, or that of the file, so many at a time."""
@@ -311,19 +288,13 @@ class EvidenceFile:
 class _UnopenedFile(EvidenceFile):
     """A file of which ranges are held: it is opened once other bytes of it are asked for."""
 
-    def _held(self, position: int, length: int) -> memoryview | None:
-        return held_ranges.find(os.fspath(self._named), position, length, self.version)
-
     def _fill(self, position: int, buffer: memoryview) -> int:
-        held = self._held(position, max(min(len(buffer), self.size - position), 0))
+        length = max(min(len(buffer), self.size - position), 0)
+        held = held_ranges.find(os.fspath(self._named), position, length, self.version)
         if held is None:
             return super()._fill(position, buffer)
         buffer[: len(held)] = held
         return len(held)
-
-    def _at_once(self, position: int, length: int) -> bytes | None:
-        held = self._held(position, length)
-        return super()._at_once(position, length) if held is None else bytes(held)
 
     @cached_property
     def _descriptor(self) -> int:  # type: ignore[override]
@@ -382,35 +353,8 @@ def read_evidence(path: Path | str, limit: int) -> bytes:
     Raises:
         EvidenceError: it is no regular file, is larger than `limit` bytes, or can't be read.
     """
-    data = None if isinstance(path, ForeignPath) or _pace or held_ranges else _read_in_one_piece(path, limit)
-    if data is not None:
-        return data
     with open_evidence(path) as file:
         return file.read_all(limit)
-
-
-def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
-    """Return the bytes of a file of the operating system; None where anything is unusual, which whoever opens it says."""
-    try:
-        descriptor = _open(path)
-    except (OSError, ValueError):
-        return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-            return None
-        data = bytearray(status.st_size)
-        count = os.preadv(descriptor, [data], 0)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    read_counts.add(count)
-    is_whole = count == len(data)
-    whole = bytes(data)
-    if not is_whole or (whole[:1] > b"\0" and stand_in(path, count, whole, lambda at, length: whole[at : at + length])):
-        return None
-    return whole
 
 
 def open_named(path: Path) -> EvidenceFile:
