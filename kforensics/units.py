@@ -1,29 +1,8 @@
 """Types for Kafka's numbers: the type says what a number counts."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from enum import StrEnum
-from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
-
-Value = TypeVar("Value")
-
-
-def quickly_pickled(of: type[Value]) -> type[Value]:
-    """Let the values of a frozen dataclass with slots travel between processes in a third of the time: `dataclasses` looks up its fields for each of them."""
-    made: Any = of
-    names = [one.name for one in fields(made)]
-    values_of, put = attrgetter(*names), [getattr(of, name).__set__ for name in names]
-
-    def state_of(self: Value) -> Any:
-        return values_of(self)
-
-    def restore(self: Value, state: tuple[Any, ...]) -> None:
-        for one, value in zip(put, state, strict=True):
-            one(self, value)
-
-    made.__getstate__, made.__setstate__ = state_of, restore
-    return of
+from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):

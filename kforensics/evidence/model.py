@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, Span
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition, quickly_pickled
+from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition
 from kforensics.words import listed
 
 BUCKET_OFFSETS = 65_536
@@ -24,7 +24,6 @@ NO_DIGESTS = np.zeros(0, dtype=DIGEST_DTYPE)
 NO_DIGESTS.setflags(write=False)
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
     """The place where a statement can be checked: an input, a file in it, and a run of bytes or a line."""
@@ -93,7 +92,6 @@ class Lineage(NamedTuple):
     log_end_offset: int
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """One `.log` file, read: offsets, epochs, digests and damage; positions are bytes in the file."""

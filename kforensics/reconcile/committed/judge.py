@@ -14,7 +14,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.reconcile.committed.proofs import Bound, CommitProofs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.units import OffsetRange, quickly_pickled
+from kforensics.units import OffsetRange
 
 Certainty = Literal["certain", "possible", "no"]
 
@@ -30,7 +30,6 @@ class CommittedRun(NamedTuple):
     markers: int = 0
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedCounts:
     """Records by certainty; control markers are counted apart."""

@@ -24,7 +24,7 @@ from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts, Le
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.own_evidence import LackedEpoch
-from kforensics.units import TopicPartition, quickly_pickled
+from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_starts import LogStartMove, Removal
@@ -181,7 +181,6 @@ class DeletedSince(NamedTuple):
     """Whether an earlier snapshot has it; else it is in segments that are renamed for deletion."""
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
     """Everything that happened to one partition."""

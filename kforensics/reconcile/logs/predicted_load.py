@@ -12,7 +12,7 @@ from kforensics.protocol.loading.disk import FileAction, FileChange
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.retention import RetentionRule
-from kforensics.units import EpochEntry, quickly_pickled
+from kforensics.units import EpochEntry
 
 IDENTITY_UNREAD = "its meta.properties can't be read here, and a start begins with it"
 
@@ -63,7 +63,6 @@ class LostRecords:
         return committed_words(self.certain, self.records)
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSegments:
     """Segments that retention deletes some 30 seconds after a start, once the high watermark has reached the log end."""
@@ -98,7 +97,6 @@ class FurtherEnd(NamedTuple):
     offset: int
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAtStart:
     """A log before or after a start."""
@@ -112,7 +110,6 @@ class LogAtStart:
     """Base offset and bytes."""
 
 
-@quickly_pickled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedLog:
     """The result of one start for one directory, as its own load ends."""
