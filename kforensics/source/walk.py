@@ -154,16 +154,14 @@ class Listings:
         packed = self.packed(relative)
         return packed.entries(), packed.obstacles_of(relative)
 
-    def once(self, relative: str) -> Listing:
-        """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
-        if self._listed(f"{self._prefix}/{relative}") is not None:
-            return self.of(relative)
-        return list_directory(self.root, relative)
-
     def rows(
         self, relative: str, *, once: bool = False
     ) -> tuple[Iterable[tuple[str, int, int, int]], tuple[Obstacle, ...]]:
-        """Return what the entries of the directory are made of, sorted by name, and the obstacles; once as `once` does."""
+        """Return what the entries of the directory are made of, sorted by name, and the obstacles.
+
+        Args:
+            once: the directory is not asked for again: where it has not been listed, its listing is not kept.
+        """
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
         if once and self._listed(f"{self._prefix}/{relative}") is None:

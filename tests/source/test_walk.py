@@ -237,7 +237,8 @@ def test_what_others_have_listed_is_not_listed_again(log_dir, monkeypatch):
     beside = Listings(log_dir).beside(first)
     monkeypatch.setattr(walk, "list_directory", None)
 
-    assert beside.of("orders-0") == beside.once("orders-0") == listed
+    assert beside.of("orders-0") == listed
+    assert tuple(beside.rows("orders-0", once=True)[0]) == listed.entries
     assert beside.below("orders-0").of("") == listed
     beside.forget("orders-0")
     assert first.of("orders-0") == listed

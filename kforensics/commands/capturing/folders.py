@@ -187,8 +187,8 @@ class LogDirPlan:
     def folders(self, name: str) -> list[FolderPlan]:
         """Return the plans of a partition directory and of what is below it, as they are listed now; nothing is decided yet."""
         path, inner = join(self.path, name), f"{self.inner}/{name}"
-        listing = self.found.listings.once(path)
-        entries = listing.entries
+        rows, obstacles = self.found.listings.rows(path, once=True)
+        entries = tuple(map(Entry._make, rows))
         if any(one.is_directory for one in entries):
             planned: dict[str, FolderPlan] = {}
             add_folders(planned, inner, self.found, path, DEEPEST - 1)
@@ -200,7 +200,7 @@ class LogDirPlan:
             is_metadata = parsed is not None and parsed.is_metadata
             root = self.found.root
             planned = {inner: FolderPlan(root=root, relative=path, inner=inner, held=entries, is_metadata=is_metadata)}
-        planned[inner].place, planned[inner].obstacles = self.place(name), listing.obstacles
+        planned[inner].place, planned[inner].obstacles = self.place(name), obstacles
         return list(planned.values())
 
 

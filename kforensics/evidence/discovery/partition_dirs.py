@@ -380,7 +380,7 @@ def list_ahead(inputs: Inputs, jobs: int) -> None:
         if not isinstance(one.root, ForeignPath)
         for log_dir in one.log_dir_paths
         for name, mode, _, _ in one.listings.rows(log_dir)[0]
-        if stat.S_ISDIR(mode) and parse_partition_directory(name) is not None
+        if stat.S_ISDIR(mode)
     ]
     tasks = [wanted[at : at + LISTED_AT_ONCE] for at in range(0, len(wanted), LISTED_AT_ONCE)]
     if jobs < 2 or len(tasks) < 8:

@@ -39,7 +39,7 @@ from kforensics.formats.log.loader_values import (
 from kforensics.formats.primitives.text_lines import parse_integer
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.store import ForeignPath
-from kforensics.source.walk import Listing, Obstacle, join
+from kforensics.source.walk import Obstacle, join
 from kforensics.units import EpochEntry, TopicPartition
 
 MARKER = ".kafka_cleanshutdown"
@@ -115,21 +115,16 @@ def find_logs(
     return tuple(_log_dir(index, one, log_dir, problems, without) for log_dir in one.log_dir_paths)
 
 
-def _left(listing: Listing, path: str, without: Collection[str]) -> Listing:
-    if not without:
-        return listing
-    return listing._replace(entries=tuple(one for one in listing.entries if join(path, one.name) not in without))
-
-
 def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], without: Collection[str]) -> FoundLogs:
-    listing = _left(one.listings.of(path), path, without)
-    problems += [Problem(input=index, path=met.path, message=met.message) for met in listing.obstacles]
+    listed, obstacles = one.listings.of(path)
+    entries = [each for each in listed if not without or join(path, each.name) not in without]
+    problems += [Problem(input=index, path=met.path, message=met.message) for met in obstacles]
     problems += [
         Problem(input=index, path=join(path, entry.name), message="a symbolic link, which is not followed")
-        for entry in listing.entries
+        for entry in entries
         if stat.S_ISLNK(entry.mode)
     ]
-    names = {entry.name for entry in listing.entries if not entry.is_directory}
+    names = {entry.name for entry in entries if not entry.is_directory}
     return FoundLogs(
         path=path,
         has_marker=MARKER in names,
@@ -139,10 +134,10 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         cleaner_positions=_checkpoint(index, one, join(path, CLEANER_POSITIONS), names, problems),
         directories=tuple(
             FoundDirectory(sys.intern(entry.name), sys.intern(join(path, entry.name)), one, without)
-            for entry in listing.entries
+            for entry in entries
             if entry.is_directory
         ),
-        files=frozenset(entry.name for entry in listing.entries if stat.S_ISREG(entry.mode)),
+        files=frozenset(entry.name for entry in entries if stat.S_ISREG(entry.mode)),
     )
 
 
