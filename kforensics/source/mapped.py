@@ -128,9 +128,6 @@ class EvidenceFile:
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
 
-        Args:
-            buffer: where the bytes are written; bytes that are held are taken from there.
-
         Raises:
             EvidenceUnreadable: the operating system refuses, as at a bad sector, and the message names the byte; or the file only stands in for the one of its name.
         """
@@ -336,8 +333,7 @@ def open_evidence(path: Path | str) -> EvidenceFile:
         raise unreadable(path, error) from error
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            _require_regular(path, status.st_mode)
+        _require_regular(path, status.st_mode)
         return EvidenceFile(path, status, descriptor)
     except BaseException:
         os.close(descriptor)
@@ -345,10 +341,7 @@ def open_evidence(path: Path | str) -> EvidenceFile:
 
 
 def read_evidence(path: Path | str, limit: int) -> bytes:
-    """Return the bytes of a small regular file.
-
-    Args:
-        path: of the file, of which no part may be a symbolic link.
+    """Return the bytes of a small regular file; no part of its path may be a symbolic link.
 
     Raises:
         EvidenceError: it is no regular file, is larger than `limit` bytes, or can't be read.

@@ -157,11 +157,7 @@ class Listings:
     def rows(
         self, relative: str, *, once: bool = False
     ) -> tuple[Iterable[tuple[str, int, int, int]], tuple[Obstacle, ...]]:
-        """Return what the entries of the directory are made of, sorted by name, and the obstacles.
-
-        Args:
-            once: the directory is not asked for again: where it has not been listed, its listing is not kept.
-        """
+        """Return what the entries of the directory are made of, sorted by name, and the obstacles; of one that is asked for once its listing is not kept."""
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
         if once and self._listed(f"{self._prefix}/{relative}") is None:

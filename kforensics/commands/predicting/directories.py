@@ -285,11 +285,13 @@ def find_due_segments(
     rules = policy.policy
     asks_age = rules.by_time
     aged: list[AgedSegment] = []
+    indexed: set[int] = set()
     for base, end in zip(bases, ends, strict=True):
         length = outcome.tree[f"{padded(base)}{LOG}"]
         try:
-            is_asked = length and asks_age
-            timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if is_asked else now_ms
+            timestamp, is_indexed = now_ms, False
+            if length and asks_age:
+                timestamp, is_indexed = _timestamp(disk, outcome, base, now_ms=now_ms, version=version)
         except EvidenceError:
             return Absent.UNREADABLE
         by_time = asks_age and is_aged(timestamp, now_ms, rules.retention_ms)
@@ -297,6 +299,7 @@ def find_due_segments(
         if is_kept and not aged:
             return Absent.NOT_APPLICABLE
         aged.append(AgedSegment(base, end, length, timestamp))
+        indexed |= {base} if is_indexed else set()
         if is_kept:
             break  # the walk ends at the first segment that is kept: later ones are not read
     due = due_segments(
@@ -310,14 +313,8 @@ def find_due_segments(
     if not due:
         return Absent.NOT_APPLICABLE
     lengths = {one.base_offset: one.length for one in aged}
-    aged_out = {base for base, rule in due if rule is RetentionRule.TIME}
-    misdated = tuple(
-        one.base_offset
-        for one in aged
-        if one.base_offset in aged_out
-        and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
-        and _begins_after(disk, outcome, one.base_offset, now_ms - rules.retention_ms)
-    )
+    aged_out = (base for base, rule in due if rule is RetentionRule.TIME and base in indexed)
+    misdated = tuple(base for base in aged_out if _begins_after(disk, outcome, base, now_ms - rules.retention_ms))
     return DueSegments(
         base_offsets=tuple(base for base, _ in due),
         bytes=sum(lengths[base] for base, _ in due),
@@ -348,7 +345,7 @@ def find_pinned_retention(
     if len(bases) < 2 or not policy.is_known or not rules.by_time:
         return None
     try:
-        timestamp = _timestamp(disk, outcome, bases[0], now_ms=now_ms, version=version)
+        timestamp, _ = _timestamp(disk, outcome, bases[0], now_ms=now_ms, version=version)
     except EvidenceError:
         return None
     if timestamp <= now_ms + _AHEAD_MS:
@@ -373,8 +370,10 @@ def _begins_after(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, time_m
     return False
 
 
-def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion) -> int:
-    """Return the largest timestamp of a segment as its broker knows it; that of its last change where it knows none, as before 0.10.1 (KIP-33)."""
+def _timestamp(
+    disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion
+) -> tuple[int, bool]:
+    """Return the largest timestamp of a segment as its broker knows it, and whether its time index says it; that of its last change where it knows none, as before 0.10.1 (KIP-33)."""
     name = f"{padded(base)}{LOG}"
     before = outcome.origins.get(name, name)
     origin = disk.origins.get(before, before)
@@ -382,7 +381,7 @@ def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms
     largest = NO_TIMESTAMP
     if not loading_rules(version).has_time_indexes:
         is_truncated = outcome.tree[name] != disk.files.get(before)
-        return now_ms if is_truncated else cast("int", _read(disk, Need(origin, Content.CHANGED)))
+        return now_ms if is_truncated else cast("int", _read(disk, Need(origin, Content.CHANGED))), False
     if scanned is not None:
         found = cast("Batches | None", disk.read.get(Need(origin, Content.CHECKED_BATCHES)))
         largest = max(
@@ -391,7 +390,9 @@ def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms
         )
     else:
         largest = _indexed_timestamp(disk, outcome, base)
-    return largest if largest >= 0 else cast("int", _read(disk, Need(origin, Content.CHANGED)))
+    if largest < 0:
+        return cast("int", _read(disk, Need(origin, Content.CHANGED))), False
+    return largest, scanned is None
 
 
 def _indexed_timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
