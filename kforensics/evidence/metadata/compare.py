@@ -66,7 +66,8 @@ def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison
 
 def common_end(history: MetadataHistory, other: MetadataHistory) -> int:
     """Return the offset up to which two logs hold the same."""
-    equal, mine, start = _equal_batches(history, other)
+    equal, mine, _ = _equal_batches(history, other)
+    start = max(history.start_offset, other.start_offset)
     return int(mine["last_offset"][equal - 1]) + 1 if equal else min(start, history.end_offset)
 
 
@@ -84,8 +85,7 @@ def began_later(history: MetadataHistory, other: MetadataHistory) -> bool:
 
 def _first_apart(history: MetadataHistory, other: MetadataHistory) -> tuple[np.void, np.void] | None:
     """Return the first batches of two logs that differ within one leader epoch, none where there are none."""
-    equal, mine, start = _equal_batches(history, other)
-    its = _from(other.batches, start)
+    equal, mine, its = _equal_batches(history, other)
     if equal >= min(len(mine), len(its)):
         return None
     one, two = mine[equal], its[equal]
@@ -101,15 +101,15 @@ def former_end(history: MetadataHistory, other: MetadataHistory, start: int) -> 
     return next(taken, history.end_offset)
 
 
-def _equal_batches(history: MetadataHistory, newest: MetadataHistory) -> tuple[int, BatchTable, int]:
-    """Return the number of first batches that are equal, those of the first log, and the offset from which both are compared."""
+def _equal_batches(history: MetadataHistory, newest: MetadataHistory) -> tuple[int, BatchTable, BatchTable]:
+    """Return the number of first batches that are equal, and those of both logs, without what one of them lacks only because it is damaged there."""
     start = max(history.start_offset, newest.start_offset)
-    mine, other = _from(history.batches, start), _from(newest.batches, start)
+    mine, other = _from(history.batches, start, newest.gaps), _from(newest.batches, start, history.gaps)
     count = min(len(mine), len(other))
     same = np.ones(count, dtype=bool)
     for name in _COMPARED:
         same &= mine[name][:count] == other[name][:count]
-    return count if same.all() else int(np.argmin(same)), mine, start
+    return count if same.all() else int(np.argmin(same)), mine, other
 
 
 def _compare(history: MetadataHistory, newest: MetadataHistory) -> ComparedLog:
@@ -130,8 +130,11 @@ def _compare(history: MetadataHistory, newest: MetadataHistory) -> ComparedLog:
     )
 
 
-def _from(batches: BatchTable, offset: int) -> BatchTable:
-    return batches[batches["base_offset"] >= offset]
+def _from(batches: BatchTable, offset: int, gaps: Iterable[tuple[int, int]] = ()) -> BatchTable:
+    wanted = batches["base_offset"] >= offset
+    for first, last in gaps:
+        wanted &= (batches["last_offset"] < first) | (batches["base_offset"] > last)
+    return batches[wanted]
 
 
 def _majority_end(logs: Sequence[ComparedLog], voters: tuple[int, ...]) -> int | Absent:

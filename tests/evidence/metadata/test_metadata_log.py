@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kforensics.damage import Absent
@@ -125,6 +126,18 @@ def test_of_logs_that_end_alike_that_which_begins_first_counts_whatever_their_or
     later = replace(whole, start_offset=whole.start_offset + 1)
 
     assert newest_log([whole, later]) is newest_log([later, whole]) is whole
+
+
+def test_what_one_log_lacks_by_damage_alone_is_no_difference_of_another_one(incident: Incident) -> None:
+    (whole,) = read(incident("kraft-quorum-3x") / "snapshots" / "99-final" / "controller-101")
+    lacking = whole.batches[10]
+    gap = (int(lacking["base_offset"]), int(lacking["last_offset"]))
+    damaged = replace(whole, batches=np.delete(whole.batches, 10), gaps=(gap,))
+
+    for logs in ([whole, damaged], [damaged, whole]):
+        assert {(0, Absent.NOT_APPLICABLE, False)} == {
+            (one.behind, one.tail, one.is_mixed) for one in compare(logs).logs
+        }
 
 
 def compare(histories: Sequence[MetadataHistory]) -> LogComparison:
