@@ -519,6 +519,19 @@ def test_voters_that_are_not_given_are_in_doubt_beside_a_controller_that_is_none
     assert predict(capsys, node, "--kafka", "4.1.0")[0]["starts"][0]["outcome"] == "starts"
 
 
+@pytest.mark.parametrize(("level", "outcome"), [(22, None), (25, "starts")])
+def test_a_level_without_place_for_the_eligible_leader_replicas_that_a_feature_asks_for_is_no_known_start(
+    node, capsys, level, outcome
+):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    levels = {"eligible.leader.replicas.version": 1, "metadata.version": level}
+    records = [metadata_record("FeatureLevelRecord", {"name": n, "feature_level": at}) for n, at in levels.items()]
+    log.write_bytes(log.read_bytes() + metadata_batch(history.end_offset, records, epoch=history.last_epoch))
+
+    assert predict(capsys, node, "--kafka", "4.1.0")[0]["starts"][0]["outcome"] == outcome
+
+
 def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(
     node, apart, capsys, monkeypatch
 ):

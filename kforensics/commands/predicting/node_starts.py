@@ -97,6 +97,8 @@ HALF_MIGRATED = (
 _DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108 - as Kafka names it
 """What a node reads whose settings have neither log.dirs nor log.dir."""
 _UNSTABLE_LEVELS = "unstable.feature.versions.enable", "unstable.metadata.versions.enable"
+_LEVEL_OF_ELR = 23
+"""metadata.version 4.0-IV1, the first whose records have a place for eligible leader replicas (KIP-966)."""
 ELR_FEATURE = "eligible.leader.replicas.version"
 _OF_IMAGE = {
     f"PartitionRecord{OF_NO_TOPIC}": "NullPointerException",
@@ -474,6 +476,9 @@ class NodeStarter:
                 for one in self._around.state.partitions.values()
                 if (words := contradiction(one.replicas, one.isr, self._asked))
             )
+        features, level = self._around.state.features if self._around.state else {}, self._around.level
+        if features.get(ELR_FEATURE) and isinstance(level, int) and level < _LEVEL_OF_ELR:
+            yield f"its controller writes eligible leader replicas by {ELR_FEATURE}, and fails: metadata.version {level} has no place for them"
         if self._node.is_kraft and (name := never_ready(self._known.in_file)):
             yield f"real brokers did not get ready with {name}, and ended at various points"
         if isinstance(end, Unpredictable):
