@@ -69,7 +69,6 @@ from kforensics.protocol.loading.node import (
 from kforensics.protocol.loading.settings import (
     is_migrating,
     never_ready,
-    refuse_settings,
     refuse_topic_settings,
     refuse_values,
 )
@@ -705,12 +704,8 @@ class NodeStarter:
     def _refusal(self) -> Refusal | None:
         version, node = self._asked, self._node
         directories = self._directories_named() if node.is_kraft else list(node.directories())
-        settings, refusal = node.configured, None
-        own_id = Absent.UNKNOWN if settings is None else settings.node_id
-        if settings is not None:
-            refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
-        refusal = refusal or refuse_values(version, self._known.in_file, node.node_id)
-        refusal = refusal or refuse_identity(
+        own_id = Absent.UNKNOWN if node.configured is None else node.configured.node_id
+        refusal = refuse_values(version, self._known.in_file, node.node_id) or refuse_identity(
             directories,
             version,
             is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),

@@ -84,17 +84,6 @@ def _defined(scope: str, version: KafkaVersion) -> Mapping[str, _Setting]:
     return {one.name: one for one in _rows()[scope] if one.is_of(version)}
 
 
-def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
-    """Return why a node does not start by what its `server.properties` names (`KafkaConfig`); nothing where the file has neither setting: it may be a part of one."""
-    lacking = ""
-    if version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles:
-        lacking = "process.roles"
-    elif version < FIRST_KRAFT and has_roles and not has_zookeeper:
-        lacking = "zookeeper.connect"
-    words = f'Missing required configuration "{lacking}" which has no default value.'
-    return Refusal("ConfigException", words) if lacking else None
-
-
 def refuse_values(
     version: KafkaVersion, values: Mapping[str, str], node_id: int | Absent = Absent.UNKNOWN
 ) -> Refusal | None:
@@ -156,7 +145,10 @@ def _wrong_values(version: KafkaVersion, values: Mapping[str, str], judged: Mapp
     fetch_timeout = _whole(judged.get("controller.quorum.fetch.timeout.ms", "")) or 0
     addresses_are_right = all(_HOST.fullmatch(host.strip()) for host, _, _ in overrides)
     named = judged.get("log.dirs", judged.get("log.dir", "not given")).strip(" ,")
+    has_roles = bool(values.get("process.roles"))
     return {
+        "no-roles": version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles,
+        "no-zookeeper": version < FIRST_KRAFT and has_roles and not has_zookeeper,
         "roles-or-zookeeper": has_no_roles,
         "retention": _whole(judged.get(time, "")) == 0,
         "log-dirs": not named,
