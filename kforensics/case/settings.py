@@ -102,13 +102,6 @@ class Surroundings:
         """The feature level of metadata.version."""
         return Absent.UNKNOWN if self.state is None else self.state.metadata_version
 
-    def configured_id(self, node_count: int) -> int | None:
-        """Return the id that the only `server.properties` gives the only node, None where there are several of either."""
-        if node_count != 1 or len(self.properties) != 1:
-            return None
-        value = node_id_of(self.properties[0])
-        return int(value) if value.isdecimal() and len(value) < 10 else None
-
 
 def look_around(
     inputs: Inputs,
@@ -250,6 +243,12 @@ class Settings:
         self._printed = around.printed.get(str(node_id), ())
         self._is_printed = False
         """What is taken for its file are values that it printed at a start."""
+
+    @property
+    def node_id(self) -> int | None:
+        """The id that its file gives it; none where it gives none that can be one."""
+        value = node_id_of(self.in_file)
+        return int(value) if value.isdecimal() and len(value) < 10 else None
 
     def _take(self, configs: Iterable[ConfigChange]) -> None:
         self._topics: dict[str, dict[str, str]] = {}

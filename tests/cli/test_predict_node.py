@@ -1350,7 +1350,8 @@ def settings_of(node, tmp_path, *, log_dirs, voters="1@localhost:9093"):
     ("change", "outcome", "said"),
     [
         (("log.dirs=", "\ufefflog.dirs="), None, "/tmp/kafka-logs"),
-        (("log.dirs=", 'log.dirs="'), "exits", '"/'),
+        (("log.dirs=", 'log.dirs="'), "exits", ""),
+        (("/data-", "/dta-"), None, "/dta-0"),
         (("log.dirs=", "log.dirs=/nowhere/data-9\n#"), None, "/nowhere/data-9"),
         ((), "starts", ""),
     ],

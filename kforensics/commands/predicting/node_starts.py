@@ -704,12 +704,11 @@ class NodeStarter:
     def _refusal(self) -> Refusal | None:
         version, node = self._asked, self._node
         directories = self._directories_named() if node.is_kraft else list(node.directories())
-        own_id = Absent.UNKNOWN if node.configured is None else node.configured.node_id
         refusal = refuse_values(version, self._known.in_file, node.node_id) or refuse_identity(
             directories,
             version,
             is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),
-            node_id=self._around.configured_id(self._node_count) if isinstance(own_id, Absent) else own_id,
+            node_id=self._known.node_id,
             is_migrating=is_migrating(self._known.in_file),
         )
         if refusal is None and node.is_kraft:
@@ -864,14 +863,12 @@ class NodeStarter:
         named, here = self._known.log_dirs, self._node.folders()
         if not named and self._known.in_file.keys() & {"process.roles", "zookeeper.connect"}:
             return () if any(path.name == PurePath(_DEFAULT_LOG_DIR).name for path in here) else (_DEFAULT_LOG_DIR,)
-        is_quoted = any(one.strip("'\"") != one for one in named)
-        if len(named) == len(here) and not is_quoted:
-            return ()
         paths = {*map(str, here), *self._above_left_out}
         names = {path.name for path in here}
         without = tuple(one for one in named if os.path.realpath(one) not in paths)
-        unlike = tuple(one for one in without if PurePath(one).name not in names)
-        return unlike if len(named) < len(here) else unlike or without
+        # A copy has the name of its disk, or of the folder that is mounted there.
+        unlike = tuple(one for one in without if names.isdisjoint(PurePath(one).parts[-2:]))
+        return unlike if len(named) <= len(here) else unlike or without
 
     def _likely_fate(self, directory: StartedDirectory) -> Fate:
         """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
