@@ -335,7 +335,7 @@ def _of_its_disk(found: PredictedCluster, broker: int | None) -> str:
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
 
 _AS_A_FOLLOWER = (
-    "What a broker discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all brokers of the "
+    "What a broker discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all nodes of the "
     "cluster: their replicas are compared then, and --order says which broker to start first."
 )
 
