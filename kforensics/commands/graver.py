@@ -1,6 +1,7 @@
 """What another command says of the partitions that a command is asked about: the comparison of `diff --depth tails`, which is quick at any size, or what `explain` says was lost."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,12 +43,18 @@ class _History(NamedTuple):
     """By partition, what it says of offsets that lines of a broker name and no log of it given reaches."""
 
 
-def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
+def no_calmer(
+    command: str,
+    found: Conclusion,
+    case: Case,
+    topics: AbstractSet[str] | None = None,
+    partitions: frozenset[int] = frozenset(),
+) -> Conclusion:
     """Return the conclusion of a command, no calmer than the replicas of the topics that it is about; none for those that are asked about."""
     if case.is_weighed or not may_be_calmer(found.answer):
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
-    answer = with_graver(found.answer, graver_of(case, topics), code=code)
+    answer = with_graver(found.answer, graver_of(case, topics, partitions), code=code)
     found = found._replace(answer=answer)
     found = found if command == "explain" else no_calmer_than_history(command, found, case)
     if command == "verify" and found.answer.state is State.MAYBE_AT_RISK and _is_as_copied(case):
@@ -56,9 +63,11 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
     return found
 
 
-def no_calmer_in_cluster(command: str, found: Conclusion, case: Case, topics: Collection[str]) -> Conclusion:
+def no_calmer_in_cluster(
+    command: str, found: Conclusion, case: Case, topics: AbstractSet[str], partitions: frozenset[int] = frozenset()
+) -> Conclusion:
     """Return the conclusion of a command about some topics, no calmer than their replicas and the metadata quorum."""
-    found = no_calmer(command, found, case, topics)
+    found = no_calmer(command, found, case, topics, partitions)
     if case.is_weighed:
         return found
     found = no_calmer_than_metadata(found, case.asking(topics=frozenset(topics)))
@@ -210,10 +219,17 @@ def _ends_before(ends: Mapping[int, Any], group: Sequence[PartitionPlace]) -> bo
     )
 
 
-def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
+def graver_of(
+    case: Case, topics: AbstractSet[str] | None = None, partitions: frozenset[int] = frozenset()
+) -> Asked | None:
     """Return how the replicas compare of the partitions that are asked about; None where no partition has two replicas here, or they can't be compared."""
     if topics is not None:
-        case = case.asking(topics=frozenset(topics), partitions=frozenset())
+        places = places_of(now_of(case))
+        # A topic that is not there, as that of share groups mostly, is refused by its name.
+        there = {one.topic for one in (*places.by_partition, *(lost.topic_partition for lost in places.lost))}
+        case = case.asking(topics=frozenset(topics & there), partitions=partitions)
+        if not case.ask.topics:
+            return None
     asked, compared = by_ends_of(case), _compared_by_ends(case)
     return None if asked is None or compared is None else Asked("diff", compared.answer, asked.ask)
 

@@ -150,9 +150,17 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=no_calmer_in_cluster("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
+        concluded=no_calmer_in_cluster("groups", concluded, case, *_held_in(request, topic, shared)),
     )
     return result if redaction is None else redaction.result(result)
+
+
+def _held_in(request: Ask, topic: CoordinatorTopic, shared: Collection[Name]) -> tuple[frozenset[str], frozenset[int]]:
+    """Return the topics, and where that is known the partitions, that hold the positions of the groups that are asked about."""
+    held = [topic.partition_of(one) for one in request.groups]
+    if not request.groups or request.groups & set(shared) or any(isinstance(one, Absent) for one in held):
+        return frozenset({OFFSETS_TOPIC, SHARE_TOPIC}), frozenset()
+    return frozenset({OFFSETS_TOPIC}), frozenset(one for one in held if isinstance(one, int))
 
 
 class _Played(NamedTuple):
