@@ -18,6 +18,7 @@ from kforensics.protocol.loading.disk import METADATA_FILE
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position
 from kforensics.reconcile.groups.state import Played, SetBack, ShareState, played
+from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.units import SHARE_TOPIC, TopicPartition
 from kforensics.words import utc_words
 
@@ -114,6 +115,29 @@ class SharePositions:
         """Return the start offsets that went back, in the order of each log."""
         back = [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
         return [*back, *(self._gone(*one) for one in self._only_earlier)]
+
+    def skips(self, start_of: Callable[[CommitKey], LogStart | None]) -> Iterator[Change]:
+        """Yield the start offsets that went past some that their group was not done with, and what had deleted the records there."""
+        for place, log in self._logs.values():
+            for one in log.skips:
+                key = self._key(one.key)
+                begins = start_of(key)
+                by_then = None if begins is None else begins.by(one.at.time_ms, one.previous)
+                log_start = min(by_then, one.offset) if isinstance(by_then, int) and by_then > one.previous else None
+                removal = None if begins is None or log_start is None else begins.removal(one.previous)
+                yield Change(
+                    key=key,
+                    offset=one.offset,
+                    previous=one.previous,
+                    time_ms=one.at.time_ms,
+                    by="administrator" if one.is_reset else "unknown" if log_start is None else "member",
+                    confidence="likely",
+                    reason="" if removal is None else removal.sentence,
+                    citations=(one.at.cite(place),),
+                    had_members=True,
+                    is_share=True,
+                    log_start=log_start,
+                )
 
     def removals(self, *, since_earlier: bool = False) -> Iterator[Change]:
         """Yield the start offsets that a record removed; by `since_earlier` those alone that an earlier copy has and that are in force no more."""

@@ -128,7 +128,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
             if not one.is_lost and _wants(request, one.key)
         ],
         expired=[shown(one) for one in played.expired if _wants(request, one.key)],
-        ahead=list(map(shown, played.ahead)),
+        ahead=[shown(one) for one in (*played.ahead, *shares.skips(ends.start_of)) if _wants(request, one.key)],
         topic=topic,
         asked={str(renaming(redaction, GROUP)(one)) for one in request.groups},
         unread=len(problems),

@@ -289,7 +289,8 @@ class JudgedGroups:
                 yield f"{sentence} (kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset)."
             else:
                 yield Step(sentence, (_reset(name, where, str(one.previous)),))
-        if self._ahead and _skipped(one := max(self._ahead, key=_skipped)):
+        ahead = [one for one in self._ahead if not one.is_share]
+        if ahead and _skipped(one := max(ahead, key=_skipped)):
             name, where = name_text(one.key.group), f"{name_text(one.key.topic)}:{one.key.partition}"
             starts = (each.log_start_offset for _, each in self._every if (each.topic, each.partition) == one.key[1:])
             first = max(one.previous or 0, one.log_start or 0, *(start for start in starts if isinstance(start, int)))

@@ -195,6 +195,14 @@ class _Playing:
     since: list[Delivery]
     """Deliveries behind those of the state."""
 
+    def skips_to(self, start_offset: int) -> bool:
+        """Whether a start offset lies behind some that are not done with: what is acknowledged is written before the start moves past it."""
+        if start_offset <= self.state.reached:
+            return False
+        self.combine()
+        between = start_offset - self.state.reached
+        return between > 0 and self.state.done(OffsetRange(self.state.reached, start_offset - 1)) < between
+
     def combine(self) -> None:
         one = self.state
         self.state = one._replace(deliveries=combined(one.deliveries, self.since, one.start_offset))
@@ -214,6 +222,17 @@ class SetBack(NamedTuple):
     """The record that removed the share partition in between, as the deletion of its group does."""
 
 
+class Skip(NamedTuple):
+    """A start offset that went past offsets that its group was not done with."""
+
+    key: SharePartition
+    previous: int
+    offset: int
+    at: Place
+    is_reset: bool
+    """As of a set-back."""
+
+
 class Played(NamedTuple):
     """What the records of a log come to."""
 
@@ -221,6 +240,7 @@ class Played(NamedTuple):
     setbacks: list[SetBack]
     removals: Sequence[tuple[SharePartition, int, Place]] = ()
     """The share partitions that a record removed, with the start offset that they had, in the order of the log."""
+    skips: Sequence[Skip] = ()
 
 
 def played(changes: Iterable[ShareChange]) -> Played:
@@ -229,6 +249,7 @@ def played(changes: Iterable[ShareChange]) -> Played:
     setbacks: list[SetBack] = []
     removed: dict[SharePartition, tuple[int, Place]] = {}
     gone: list[tuple[SharePartition, int, Place]] = []
+    skips: list[Skip] = []
     for one in changes:
         if one.is_removed:
             last = found.pop(one.key, None)
@@ -239,6 +260,9 @@ def played(changes: Iterable[ShareChange]) -> Played:
             continue
         known = found.get(one.key)
         is_begun = known is not None and known.state.start_offset > UNCHANGED
+        if known is not None and is_begun and known.skips_to(one.start_offset):
+            is_reset = not one.is_update and one.state_epoch > known.state.state_epoch
+            skips.append(Skip(one.key, known.state.reached, one.start_offset, one.at, is_reset))
         if not is_begun and one.start_offset > UNCHANGED and one.key in removed:
             before, at = removed.pop(one.key)
             if one.start_offset < before:
@@ -264,7 +288,7 @@ def played(changes: Iterable[ShareChange]) -> Played:
             playing.combine()
     for playing in found.values():
         playing.combine()
-    return Played({key: playing.state for key, playing in found.items()}, setbacks, gone)
+    return Played({key: playing.state for key, playing in found.items()}, setbacks, gone, skips)
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:

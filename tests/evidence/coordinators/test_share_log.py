@@ -110,7 +110,7 @@ def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [snapshot(0, 5), tombstone(0), *unknown])))
     found = ShareLog(place)
 
-    states, setbacks, removals = played(found.changes())
+    states, setbacks, removals, _ = played(found.changes())
     assert (states, setbacks, [offset for _, offset, _ in removals], found.skipped) == ({}, [], [5], 3)
     assert list(found.changes(until_ms=NOW - 1)) == []
 

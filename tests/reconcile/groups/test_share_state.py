@@ -118,3 +118,20 @@ def test_records_that_are_done_with_above_the_start_offset_are_read_again_after_
     setbacks = played([update(0, 0, ()), update(1, UNCHANGED, done), anew]).setbacks
 
     assert [(one.previous, one.offset) for one in setbacks] == [(previous, 0)] * (previous is not None)
+
+
+@pytest.mark.parametrize(
+    ("found", "start", "skipped"),
+    [
+        ([Delivery(0, 14, 2, 1)], 15, []),
+        ([Delivery(0, 14, 2, 1)], 30, [(15, 30)]),
+        ([Delivery(0, 14, 0, 1)], 15, [(0, 15)]),
+        ([Delivery(0, 4, 2, 1), Delivery(10, 19, 2, 1)], 20, [(5, 20)]),
+        ([Delivery(0, 9, 2, 1), Delivery(10, 19, 4, 5)], 20, []),
+    ],
+    ids=["acknowledged", "deleted behind it", "delivered alone", "a hole", "given up"],
+)
+def test_a_start_that_goes_past_what_its_group_was_not_done_with_skips_it(found, start, skipped):
+    changes = [update(0, 0, ()), update(1, 0, found), update(2, start, ())]
+
+    assert [(one.previous, one.offset) for one in played(changes).skips] == skipped
