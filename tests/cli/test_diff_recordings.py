@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import kforensics
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.commands.comparing import compare
@@ -13,6 +14,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.replicas.report import Verdict
 from tests.builders.cases import case_of
+from tests.builders.directories import copied
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -171,3 +173,17 @@ def test_what_lies_on_the_disk_of_a_log_that_ended_later_by_its_lines_does_not_a
     assert {"unknown"} == set(states.values())
     also = "Also inventory-1, oldstuff-1: log lines name offsets past the end of other logs on the same disks."
     assert also in document["answer"]["headline"]
+
+
+def test_a_log_that_recovery_cuts_before_sound_batches_was_not_copied_before_it_had_them(incident, tmp_path):
+    root = incident("kip101-saves-0.11")
+    now = [tmp_path / f"broker-{number}" for number in (1, 2)]
+    for directory in now:
+        copied(root / "snapshots" / "01-a-killed-live" / directory.name, directory)
+    with (now[1] / "kafka-logs" / "orders-0" / f"{0:020d}.log").open("r+b") as file:
+        file.seek(4035)
+        file.write(b"\xff")
+
+    headline = kforensics.diff(*now, root / "logs").answer.headline
+
+    assert headline.startswith("DATA AT RISK: broker 1 will discard 25 committed records")

@@ -123,7 +123,7 @@ KNOWN = (
     ),
     Meant(
         "all commands count alike",
-        r": MAYBE AT RISK: broker \d+ alone holds .* discards \d+ records",
+        r": DATA AT RISK: broker \d+ will discard .* discards \d+ records",
         "of a log that a start shortens diff counts what is left of it then, and explain what lies in its file",
     ),
 )

@@ -323,7 +323,7 @@ def _recovery(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findi
     log = replica.view
     if log.truncated_by_recovery is None:
         return
-    dropped = sum(s.record_count for s in log.replica.segments) - sum(s.record_count for s in log.segments)
+    dropped = log.sound_records_dropped
     what = f"{dropped} sound records behind the first batch that fails" if dropped else "an unfinished batch at its end"
     yield _of(
         RECOVERY_DISCARDS if dropped else RECOVERY_OF_A_TAIL,

@@ -91,6 +91,13 @@ class LoadedLog:
         """The same of a log that others fetch from: equal logs have equal states, whatever high watermark their brokers know."""
         return self.state._replace(high_watermark=Absent.NOT_APPLICABLE)
 
+    @property
+    def sound_records_dropped(self) -> int:
+        """How many sound records recovery discards, behind the first batch that fails."""
+        if self.truncated_by_recovery is None:
+            return 0
+        return sum(one.record_count for one in self.replica.segments) - sum(one.record_count for one in self.segments)
+
     @cached_property
     def missing(self) -> tuple[Unaccounted, ...]:
         """The offsets that the replica should hold and does not, as far as its own files show it."""

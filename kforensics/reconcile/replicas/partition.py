@@ -388,9 +388,10 @@ class PartitionJudge:
     def _is_lagging_copy(self, view: LoadedLog) -> bool:
         """Whether the end of a log may be missing only because it was copied earlier than others, or lost power.
 
-        A member of the ISR holds all that is committed; one that was stopped cleanly, or fell out of the ISR, lacks what it lacks.
+        A member of the ISR holds all that is committed; one that was stopped cleanly, or fell out of the ISR, lacks what it lacks. A log that its recovery cuts, though
+        sound records follow, had been written further.
         """
-        if self.ask.is_stopped or view.replica.clean_shutdown:
+        if self.ask.is_stopped or view.replica.clean_shutdown or view.sound_records_dropped:
             return False
         if self.is_quorum or self.current is None or isinstance(self.current.isr, Absent):
             return True

@@ -83,6 +83,13 @@ def test_the_metadata_log_is_recovered_at_every_start():
     assert Span(0, 100) == where.span
 
 
+def test_sound_records_that_recovery_discards_are_counted():
+    torn = load_log(damaged(replica(1, *TWO, clean=False, recovery_point=0), 0, 0))
+
+    assert 12 == torn.sound_records_dropped
+    assert 0 == load_log(replica(1, *TWO, clean=False, recovery_point=0)).sound_records_dropped
+
+
 def test_a_log_that_ends_below_its_start_begins_again_there():
     torn = damaged(replica(1, *TWO, clean=False, recovery_point=0, log_start=8), 0, 0)
     view = load_log(torn)
