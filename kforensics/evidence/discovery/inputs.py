@@ -40,7 +40,7 @@ from kforensics.formats.checkpoint.properties import MetaProperties, parse_prope
 from kforensics.source.capture import captured_roots, captures_in, split_at_capture
 from kforensics.source.discover import EMPTY_DIRECTORY, Place, Shape, discover
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
-from kforensics.source.naming import LOST_AND_FOUND, FileKind, parse_file_name, parse_partition_directory
+from kforensics.source.naming import FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.packed import members_of
 from kforensics.source.store import Store, store_of
 from kforensics.source.walk import (
@@ -662,7 +662,7 @@ class LogPlace(NamedTuple):
 
 def has_log_files(inputs: Inputs) -> bool:
     """Return whether log files of brokers were given."""
-    return any(_is_of_logs(found) or any(_logs_inside(found)) for found in inputs.found)
+    return any(_is_of_logs(found) or any(one.logs for one in found.log_dirs) for found in inputs.found)
 
 
 def _is_of_logs(found: FoundInput) -> bool:
@@ -671,33 +671,16 @@ def _is_of_logs(found: FoundInput) -> bool:
 
 def find_logs(inputs: Inputs) -> list[LogPlace]:
     """Return the files among the inputs that may be broker logs."""
-    places = [
-        LogPlace(found.root, path, index)
-        for index, found in inputs.numbered
-        for path in (_logs_of(found) if _is_of_logs(found) else _logs_inside(found))
-    ]
+    places = [LogPlace(found.root, path, index) for index, found in inputs.numbered for path in _logs_of(found)]
     return [one for place in places for one in _in_archive(place)]
 
 
 def _logs_of(found: FoundInput) -> Iterator[str]:
-    for item in found.walk():
+    for one in found.log_dirs:
+        yield from (join(one.path, path) for path in one.logs)
+    for item in found.walk() if _is_of_logs(found) else ():
         if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}:
             yield item.path
-
-
-def _logs_inside(found: FoundInput) -> Iterator[str]:
-    """Yield the logs that a broker writes into its own log directories, or a folder in one."""
-    for log_dir in found.log_dir_paths:
-        entries = found.listings.of(log_dir).entries
-        inside = (join(log_dir, one.name) for one in entries if one.is_directory and _may_hold_logs(one.name))
-        for folder in (log_dir, *inside):
-            for entry in found.listings.of(folder).entries:
-                if not entry.is_directory and parse_file_name(entry.name).kind is FileKind.LOG_FILE:
-                    yield join(folder, entry.name)
-
-
-def _may_hold_logs(name: str) -> bool:
-    return name not in {LOST_AND_FOUND, "remote-log-index-cache"} and parse_partition_directory(name) is None
 
 
 _ARCHIVE = re.compile(r"\.(zip|tar(\.\w+)?|t(gz|bz2?|xz|zst))$", re.IGNORECASE)

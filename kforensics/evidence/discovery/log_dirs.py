@@ -13,7 +13,13 @@ from kforensics.formats.checkpoint.properties import MetaProperties, parse_meta_
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import DirectoryState, FileKind, parse_file_name, parse_partition_directory
+from kforensics.source.naming import (
+    LOST_AND_FOUND,
+    DirectoryState,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kforensics.source.walk import Listings, PackedNames, join
 
 if TYPE_CHECKING:
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _META = "meta.properties"
+_CACHE = "remote-log-index-cache"
 SMALL_FILE_LIMIT = 1 << 20
 """Bytes that the small files of a log directory may have; real ones have some hundred."""
 
@@ -48,6 +55,8 @@ class FoundLogDir(NamedTuple):
     """The voters of the quorum, where a metadata snapshot names them."""
     version_floor: tuple[tuple[int, ...], str]
     """The first Kafka version that writes what is here, and the sign of it."""
+    logs: tuple[str, ...]
+    """The files of log4j in it, or in a folder of it that is no partition, as paths below it."""
 
     @property
     def node(self) -> tuple[str | Absent, int | Absent]:
@@ -112,7 +121,16 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
         voters=voters,
         quorum=quorum,
         version_floor=_version_floor(names, meta, epoch, _names_inside(listings, path, live)),
+        logs=tuple(_logs_inside(listings, path, names)),
     )
+
+
+def _logs_inside(listings: Listings, path: str, names: "_Names") -> Iterator[str]:
+    yield from (one for one in sorted(names.files) if parse_file_name(one).kind is FileKind.LOG_FILE)
+    for folder in names.folders:
+        for entry in listings.each(join(path, folder)) if folder not in {LOST_AND_FOUND, _CACHE} else ():
+            if not entry.is_directory and parse_file_name(entry.name).kind is FileKind.LOG_FILE:
+                yield join(folder, entry.name)
 
 
 def live_names(listings: Listings, path: str) -> PackedNames:
@@ -130,7 +148,8 @@ class _Names(NamedTuple):
     """Directories of the metadata log."""
     states: set[DirectoryState]
     """Of all partition directories."""
-    has_remote_index_cache: bool
+    folders: list[str]
+    """Directories of no partition."""
 
 
 def _names_in(listings: Listings, path: str) -> _Names:
@@ -138,16 +157,15 @@ def _names_in(listings: Listings, path: str) -> _Names:
     files: set[str] = set()
     metadata: list[str] = []
     states: set[DirectoryState] = set()
-    caches: list[str] = []
+    folders: list[str] = []
 
     def live() -> Iterator[str]:
         for entry in listings.each(path):
             if not entry.is_directory or entry.name == _META:
                 files.add(entry.name)  # a folder of this name is a file that can't be read
                 continue
-            if entry.name == "remote-log-index-cache":
-                caches.append(entry.name)
             if (parsed := parse_partition_directory(entry.name)) is None:
+                folders.append(entry.name)
                 continue
             states.add(parsed.state)
             if parsed.is_metadata:
@@ -156,7 +174,7 @@ def _names_in(listings: Listings, path: str) -> _Names:
             elif parsed.state is DirectoryState.LIVE:
                 yield entry.name
 
-    return _Names(files, PackedNames.of(live()), metadata, states, bool(caches))
+    return _Names(files, PackedNames.of(live()), metadata, states, folders)
 
 
 def _version_floor(
@@ -171,7 +189,7 @@ def _version_floor(
             (3, 7),
             "broker epoch in .kafka_cleanshutdown",
         ),
-        (names.has_remote_index_cache, (3, 6), "index cache of tiered storage"),
+        (_CACHE in names.folders, (3, 6), "index cache of tiered storage"),
         ("bootstrap.checkpoint" in files, (3, 3), "bootstrap.checkpoint"),
         ("__cluster_metadata-0" in names.metadata, (3, 0), "metadata log"),
         ("@metadata-0" in names.metadata, (2, 8), "metadata log of the KRaft preview"),
