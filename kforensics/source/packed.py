@@ -102,27 +102,30 @@ def _limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]
             return
 
 
-def members_of(file: EvidenceFile, *, most: int | None = None) -> list[str]:
-    """Return the names of the files in a zip or a tar, compressed or not; none where it is neither, or one that can't be read.
+def members_of(file: EvidenceFile, *, most: int | None = None) -> Iterator[str]:
+    """Yield the names of the files in a zip or a tar, compressed or not; none where it is neither, or one that can't be read.
 
     Args:
-        most: so many bytes of what a compressed tar holds are looked through.
+        most: so many bytes of a compressed tar, and of what it holds, are looked through.
     """
-    packing = packing_of(file.read(0, LONGEST_MAGIC))
-    names: list[str] = []
     with suppress(*_archive_errors()):
-        if packing == "zip":
-            with _archive(file) as archive:
-                names = [one.filename for one in archive.infolist() if not one.is_dir()]
-        elif packing:
-            inflated = file.windows(PIECE) if packing == "tar" else _streamed(file.windows(PIECE), packing, _ignored)
-            first = next(inflated, b"")
-            if packing_of(first) == "tar":
-                limit = max(MOST_HELD, MOST_TIMES * file.size) if most is None else most
-                whole = _limited(chain((first,), inflated), limit, _ignored)
-                stream = _Seekable(file) if packing == "tar" else _Piped(whole)
-                names += (one.name for one in _tar(stream) if one.isfile())
-    return names[:MOST_MEMBERS]
+        yield from islice(_members_in(file, most), MOST_MEMBERS)
+
+
+def _members_in(file: EvidenceFile, most: int | None) -> Iterator[str]:
+    packing = packing_of(file.read(0, LONGEST_MAGIC))
+    if packing == "zip":
+        with _archive(file) as archive:
+            yield from (one.filename for one in archive.infolist() if not one.is_dir())
+    elif packing:
+        chunks = islice(file.windows(PIECE), None if most is None else -(-most // PIECE))
+        inflated = chunks if packing == "tar" else _streamed(chunks, packing, _ignored)
+        first = next(inflated, b"")
+        if packing_of(first) == "tar":
+            limit = max(MOST_HELD, MOST_TIMES * file.size) if most is None else most
+            whole = _limited(chain((first,), inflated), limit, _ignored)
+            stream = _Seekable(file) if packing == "tar" else _Piped(whole)
+            yield from (one.name for one in _tar(stream) if one.isfile())
 
 
 def _ignored(_position: int, _words: str) -> None:

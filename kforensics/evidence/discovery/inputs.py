@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -421,9 +421,8 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
     except NotADataDir as error:
         inside = captures_in(path, list_directory(path, "").entries)
         listings = Listings(path.resolve())
-        packed = tuple(
-            _packed_data_dirs(path, (one.path for one in walk_files(listings) if isinstance(one, FoundFile)))
-        )
+        files = (one.path for one in islice(walk_files(listings), MOST_HEADS) if isinstance(one, FoundFile))
+        packed = tuple(_packed_data_dirs(path, files))
         logs = with_server_logs and store_of(path).is_here and holds_logs(path.resolve())
         if not inside and not logs:
             if packed:
@@ -692,7 +691,7 @@ def _in_archive(place: LogPlace) -> list[LogPlace]:
         return [place]
     try:
         with open_evidence(place.location) as file:
-            members = logs_among(members_of(file))
+            members = list(members_of(file))
     except EvidenceError:
         return [place]  # who reads it says why it can't be read
-    return [place._replace(member=one) for one in members] if len(members) > 1 else [place]
+    return [place._replace(member=one) for one in logs_among(members)] if len(members) > 1 else [place]

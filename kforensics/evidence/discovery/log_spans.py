@@ -33,6 +33,7 @@ MOST_INFLATED = 64 << 20
 """The bytes of a compressed tar that are looked through for what it holds."""
 
 MOST_CANDIDATES = 20
+_TEXT = re.compile(r"\.(log|out|txt)(\.|$)")
 
 
 def is_log_file(file: EvidenceFile, *, is_named: bool = False) -> bool:
@@ -41,15 +42,16 @@ def is_log_file(file: EvidenceFile, *, is_named: bool = False) -> bool:
 
 
 def _heads(file: EvidenceFile) -> Iterator[bytes]:
-    members = members_of(file, most=MOST_INFLATED)
+    members = list(members_of(file, most=MOST_INFLATED))
     names = logs_among(members)[:MOST_CANDIDATES] if len(members) > 1 else [""]
     return (log_head(file, one) for one in names)
 
 
 def logs_among(members: Iterable[str]) -> list[str]:
-    """Return the members of an archive that may be logs, those that are called so first."""
+    """Return the members of an archive that may be logs, those that are called so first, then other texts."""
     kinds = {one: parse_file_name(one.rpartition("/")[2]).kind for one in members}
-    return [one for kind in (FileKind.LOG_FILE, FileKind.UNKNOWN) for one in kinds if kinds[one] is kind]
+    found = (one for one, kind in kinds.items() if kind in {FileKind.LOG_FILE, FileKind.UNKNOWN})
+    return sorted(found, key=lambda one: (kinds[one] is FileKind.UNKNOWN, _TEXT.search(one) is None))
 
 
 def packed_data(path: Path) -> str:

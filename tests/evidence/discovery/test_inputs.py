@@ -2,6 +2,7 @@ import errno
 import os
 import shutil
 import tarfile
+import zipfile
 
 import pytest
 
@@ -352,3 +353,18 @@ def test_an_archive_of_a_data_directory_is_named_and_no_log(fixtures, tmp_path):
     shutil.copytree(node, tmp_path / "broker-2")
     first = find_inputs([tmp_path], with_server_logs=True).found[0]
     assert 2 == len(first.obstacles)
+
+
+def test_of_an_archive_with_logs_among_other_files_the_logs_are_found(tmp_path):
+    report = tmp_path / "report.zip"
+    with zipfile.ZipFile(report, "w") as archive:
+        for number in range(30):
+            archive.writestr(f"report/configs/{number}.yaml", "kind: ConfigMap\n")
+        archive.writestr("report/logs/my-cluster-kafka-0.log", LINE)
+    assert 1 == len(find_inputs([report], with_server_logs=True, why_not=why_not_compared).found)
+
+    with zipfile.ZipFile(tmp_path / "node.zip", "w") as archive:
+        archive.writestr("node/server.log", LINE)
+        archive.writestr(f"node/orders-0/{0:020}.log", bytes(100))
+    node = find_inputs([tmp_path / "node.zip"], with_server_logs=True)
+    assert ["node/server.log"] == [one.member for one in find_logs(node)]
