@@ -195,7 +195,11 @@ class LogStart:
         before = [at for at, when, slack in times if when + slack <= time_ms]
         if before:
             return max(before)
-        is_later = offset >= self.offset or (times and all(when - slack > time_ms for _, when, slack in times))
+        # Lines of moves before the first one may be gone: only what it deleted, or one to below the offset, shows that none passed that.
+        first = passed[0].first_offset if passed else Absent.UNKNOWN
+        is_first = (isinstance(first, int) and first <= offset) or any(move.offset <= offset for move in self.moves)
+        is_after = is_first and times and all(when - slack > time_ms for _, when, slack in times)
+        is_later = offset >= self.offset or is_after
         return offset if is_later else Absent.UNKNOWN
 
     @property

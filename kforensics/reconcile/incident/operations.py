@@ -183,9 +183,21 @@ def _taken_by_settings(
             deletes = not str(name).endswith("cleanup.policy") or "delete" in value
             # What retention took for older than it was is told as lost, whatever was set.
             is_early = any(loss.cause is CauseName.RETENTION for loss in incident.losses)
-            if is_at_once and deletes and isinstance(start, int) and not is_early:
+            is_own = isinstance(change.topic_partition, Absent) and _has_its_own(partition, change, timeline)
+            if is_at_once and deletes and isinstance(start, int) and not is_early and not is_own:
                 yield _by_setting(partition, change, f"retention has deleted what {partition} held below {start:,}")
                 break
+
+
+def _has_its_own(partition: TopicPartition, change: TimelineEntry, timeline: Sequence[TimelineEntry]) -> bool:
+    """Return whether a topic had a value of its own when the setting of brokers that it has in place of was changed."""
+    topic, name = TopicPartition(partition.topic, WHOLE_TOPIC), str(change.detail.get("name")).removeprefix("log.")
+    own = [
+        one.detail.get("value")
+        for one in timeline[: timeline.index(change)]
+        if one.kind == "config-change" and one.topic_partition == topic and one.detail.get("name") == name
+    ]
+    return bool(own) and not isinstance(own[-1], Absent)
 
 
 def _by_setting(partition: TopicPartition, change: TimelineEntry, what: str) -> Operation:

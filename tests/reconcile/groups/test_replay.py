@@ -72,6 +72,7 @@ BACK = group_metadata("g", 1, generation=3)
         ([(20, 3)], (BACK, 21, 22, 25), [(5, 21, 20, "proven")]),
         ([(20, 4)], (BACK, 24), [(5, 24, 20, "possible")]),
         ([(20, 9)], (BACK, 24), []),
+        ([(20, 9, 0, 12)], (BACK, 24), [(5, 24, 20, "possible")]),
         ([(20, 3, 3_600_000)], (BACK, 24), [(5, 24, 20, "possible")]),
         ([(20, 4)], (BACK, 6, 7, 24), [(7, 24, 20, "likely")]),
         ([(20, 6)], (BACK, 21, 30), []),
@@ -88,6 +89,7 @@ BACK = group_metadata("g", 1, generation=3)
         "and read on",
         "deleted while it may have read",
         "deleted later",
+        "deleted later, and no line says when what was before it",
         "no input shows the zone of the line",
         "a member too slow",
         "had read them",
@@ -109,8 +111,8 @@ def test_a_group_that_goes_on_behind_what_was_deleted_before_it_read_it(tmp_path
     content = b"".join(batch(at, [one], time_ms=times[at]) for at, one in enumerate(records))
     place = write_log(tmp_path, "__consumer_offsets-0", (0, content))
     moves = [
-        LogStartMove(at, Remover.SIZE, 4_000, NOW + second * 1_000 - 500, 1, (), slack_ms=sum(slack))
-        for at, second, *slack in moved_at
+        LogStartMove(at, Remover.SIZE, 4_000, NOW + second * 1_000 - 500, 1, (), slack_ms=slack, first_offset=first)
+        for at, second, slack, first in ((*one, 0, 0)[:4] for one in moved_at)
     ]
 
     found = []

@@ -500,20 +500,22 @@ def test_an_unclean_election_that_the_leader_goes_on_from_left_a_set_aside_log_b
 
 
 @pytest.mark.parametrize(
-    ("of", "name", "minutes", "is_told"),
+    ("of", "name", "minutes", "own", "is_told"),
     [
-        (TopicPartition("t", WHOLE_TOPIC), "retention.ms", 1, True),
-        (Absent.NOT_APPLICABLE, "log.retention.ms", 1, True),
-        (Absent.NOT_APPLICABLE, "log.retention.ms", 60, False),
-        (Absent.NOT_APPLICABLE, "min.insync.replicas", 1, False),
+        (TopicPartition("t", WHOLE_TOPIC), "retention.ms", 1, Absent.NOT_APPLICABLE, True),
+        (Absent.NOT_APPLICABLE, "log.retention.ms", 1, Absent.NOT_APPLICABLE, True),
+        (Absent.NOT_APPLICABLE, "log.retention.ms", 1, "9", False),
+        (Absent.NOT_APPLICABLE, "log.retention.ms", 60, Absent.NOT_APPLICABLE, False),
+        (Absent.NOT_APPLICABLE, "min.insync.replicas", 1, Absent.NOT_APPLICABLE, False),
     ],
 )
-def test_what_retention_took_as_soon_as_a_setting_was_changed_is_told(of, name, minutes, is_told):
+def test_what_retention_took_as_soon_as_a_setting_was_changed_is_told(of, name, minutes, own, is_told):
     partition = TopicPartition("t", 0)
     found = replace(explained(replica(1, [batch(60, 62, 0, 60)])), partition=partition, log_start_offset=60)
     timeline = [
         TimelineEntry(kind=EventKind(kind), time_ms=time_ms, topic_partition=where, detail=detail, citations=(HERE,))
         for kind, time_ms, where, detail in (
+            ("config-change", -36_000_000, TopicPartition("t", WHOLE_TOPIC), {"name": "retention.ms", "value": own}),
             ("config-change", 0, of, {"name": name, "value": "2000"}),
             ("retention", minutes * 60_000, partition, {}),
         )
