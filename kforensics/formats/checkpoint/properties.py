@@ -190,7 +190,9 @@ def _logical_lines(data: bytes | memoryview) -> Iterator[TextLine]:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    return re.sub(r"\\(u[0-9a-fA-F]{4}|.|$)", _unescape_one, text, flags=re.DOTALL)
+    units = re.sub(r"\\(u[0-9a-fA-F]{4}|.|$)", _unescape_one, text, flags=re.DOTALL)
+    # A character above U+FFFF is escaped as two units; one of them alone is no character, and in no path.
+    return units.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescape_one(match: re.Match[str]) -> str:

@@ -49,6 +49,7 @@ def test_version_0_has_a_broker_id_and_no_directory():
         ("a=one\\\n   two", ("a", "onetwo")),
         ("a", ("a", "")),
         ("a=\\", ("a", "")),
+        ("a=\\ud83d\\ude00 \\ud83d", ("a", "\U0001f600 \ufffd")),
     ],
 )
 def test_java_properties(text, expected):
