@@ -694,4 +694,7 @@ def _in_archive(place: LogPlace) -> list[LogPlace]:
             members = list(members_of(file))
     except EvidenceError:
         return [place]  # who reads it says why it can't be read
-    return [place._replace(member=one) for one in logs_among(members)] if len(members) > 1 else [place]
+    logs = logs_among(members)
+    # One that has neither logs nor a data directory may be cut short: who reads it says so.
+    is_whole = len(members) < 2 or not (logs or packed_data(place.location))
+    return [place] if is_whole else [place._replace(member=one) for one in logs]

@@ -368,3 +368,9 @@ def test_of_an_archive_with_logs_among_other_files_the_logs_are_found(tmp_path):
         archive.writestr(f"node/orders-0/{0:020}.log", bytes(100))
     node = find_inputs([tmp_path / "node.zip"], with_server_logs=True)
     assert ["node/server.log"] == [one.member for one in find_logs(node)]
+
+    with zipfile.ZipFile(tmp_path / "server.log.zip", "w") as archive:
+        for name in ("server.properties", "log4j.properties"):
+            archive.writestr(name, "a=b\n")
+    settings = find_inputs([tmp_path / "server.log.zip"], with_server_logs=True)
+    assert [""] == [one.member for one in find_logs(settings)]
