@@ -191,14 +191,16 @@ def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
     assert any(one.startswith("Find out which content is right") for one in three.now)
 
 
-def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident, tmp_path):
+def test_a_copy_of_a_running_broker_that_has_sound_records_behind_damage_is_at_risk(incident, tmp_path):
     copied(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
     flip(tmp_path, 2, 3000)
 
     answer = compare(case_of(find_inputs(sorted(tmp_path.iterdir())))).answer
 
-    assert State.MAYBE_AT_RISK is answer.state
-    assert answer.headline.startswith("MAYBE AT RISK: brokers 1 and 3 alone hold ")
+    assert State.AT_RISK is answer.state
+    assert answer.headline.startswith(
+        "DATA AT RISK: if broker 2 is elected, which can be without an unclean election, 53 "
+    )
 
 
 def test_a_topic_that_the_metadata_alone_names_can_be_asked_for(incident, capsys):

@@ -134,7 +134,7 @@ def before_its_term(
     epoch = term_after_copying(
         account.states,
         leader.view,
-        furthest_end=max((one.view.log_end_offset for one in copies if one.is_in_use), default=0),
+        (one.view for one in copies if one.is_in_use),
         keeps_epoch=versions.keeps_epoch_of_election(broker),
     )
     if epoch is not None:

@@ -65,24 +65,31 @@ def states_of(
 
 
 def term_after_copying(
-    states: Sequence[Leadership], log: LoadedLog, *, furthest_end: int, keeps_epoch: bool
+    states: Sequence[Leadership], log: LoadedLog, others: Iterable[LoadedLog], *, keeps_epoch: bool
 ) -> int | None:
     """Return the leader epoch from which on the last leader led, where its directory knows none of that term: it was copied before.
 
     Args:
         log: of the last leader.
-        furthest_end: the highest log end offset of all replicas in use.
+        others: the other logs in use.
         keeps_epoch: whether the directory of a broker shows that it was elected, though it wrote nothing; what metadata records always counts.
     """
     led = [state for state in states if isinstance(state.leader, int)]
     if not led or not (keeps_epoch or isinstance(states[-1].recorded_at, int)):
         return None
-    # A broker that is stopping can be elected and stop before it takes up its role. Where another holds more, its directory may be of another moment.
-    if log.replica.clean_shutdown and furthest_end <= log.log_end_offset:
+    # A broker that is stopping can be elected and stop before it takes up its role. Where another goes on from what it holds, its directory may be of another moment.
+    if log.replica.clean_shutdown and not any(_may_go_on(one, log) for one in others):
         return None
     term = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != led[-1].leader), 0)
     held = held_epochs(log)
     return led[term].leader_epoch if 0 <= max(held.written, held.in_batches) < led[term].leader_epoch else None
+
+
+def _may_go_on(other: LoadedLog, log: LoadedLog) -> bool:
+    """Whether a log that is longer may have all of another: the epoch in which it ends is not an older one."""
+    ends = other.last_epoch, log.last_epoch
+    is_older = isinstance(ends[0], int) and isinstance(ends[1], int) and ends[0] < ends[1]
+    return other.log_end_offset > log.log_end_offset and not is_older
 
 
 class LackedEpoch(NamedTuple):

@@ -332,7 +332,7 @@ class PartitionJudge:
         term = term_after_copying(
             self.leaderships,
             own,
-            furthest_end=max(view.log_end_offset for view in live),
+            live,
             keeps_epoch=bool(hints) and all(PROTOCOL_RULES[one].is_after_2_0_1 for one in hints),
         )
         return Absent.NOT_APPLICABLE if term is None else term
