@@ -9,7 +9,7 @@ from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
 from kforensics.reconcile.observed.line_kinds import LineKind
-from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
+from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry, set_to
 from kforensics.render.frame import node_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, id_list, listed, time_of_day
@@ -41,7 +41,7 @@ _SENTENCES = {
     "recovery": "{broker} recovers {log_dir}: its last shutdown was unclean",
     "topic-created": "{topics} {names} {are} created",
     "topic-deleted": "{topics} {names} {are} deleted",
-    "config-change": "{name} is set to {value}[ for {names}]",
+    "config-change": "{name} is {set_to}[ for {names}]",
     "segments-deleted": "{broker} deletes segments[ of {names}][: {reason}]",
     "log-created": "{broker} begins a log of {names}",
     "log-discarded": "{broker} renames its log of {names} for deletion",
@@ -162,6 +162,7 @@ def _known_fields(entry: TimelineEntry, names: str, inputs: Sequence[Input]) -> 
     before = detail.get("isr_before")
     return known | {
         "broker": _broker(entry, inputs),
+        "set_to": set_to(detail.get("value")),
         **({"names": names} if names else {}),
         "are": "are" if many else "is",
         "have": "have" if many else "has",

@@ -14,7 +14,7 @@ from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.timeline.events import DELETE_REQUEST, WHOLE_TOPIC, TimelineEntry
+from kforensics.reconcile.timeline.events import DELETE_REQUEST, WHOLE_TOPIC, TimelineEntry, set_to
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list, utc_words
 
@@ -147,7 +147,9 @@ def setting_changes(timeline: Sequence[TimelineEntry]) -> Iterator[TimelineEntry
         before = last.get((topic, name))
         last[topic, name] = value
         is_new = any(0 <= entry.time_ms - since <= CREATION_MS for since in created[topic])
-        is_longer = not is_policy and isinstance(before, str) and _limit(before) <= _limit(str(value))
+        # A removed one falls back to that of the brokers, which may be shorter than any.
+        is_known = not is_policy and isinstance(before, str) and not isinstance(value, Absent)
+        is_longer = is_known and _limit(str(before)) <= _limit(str(value))
         if isinstance(value, str) and not is_new and not is_longer:
             yield entry
 
@@ -202,7 +204,7 @@ def _has_its_own(partition: TopicPartition, change: TimelineEntry, timeline: Seq
 
 def _by_setting(partition: TopicPartition, change: TimelineEntry, what: str) -> Operation:
     when = f" at {utc_words(change.time_ms)}" if isinstance(change.time_ms, int) else ""
-    meaning = f"since {change.detail.get('name')} was set to {change.detail.get('value')}{when}, {what}"
+    meaning = f"since {change.detail.get('name')} was {set_to(change.detail.get('value'))}{when}, {what}"
     return Operation("setting-changed", partition, change.time_ms, meaning, change.citations)
 
 

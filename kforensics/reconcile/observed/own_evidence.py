@@ -71,7 +71,6 @@ def term_after_copying(
 
     Args:
         log: of the last leader.
-        others: the other logs in use.
         keeps_epoch: whether the directory of a broker shows that it was elected, though it wrote nothing; what metadata records always counts.
     """
     led = [state for state in states if isinstance(state.leader, int)]

@@ -199,6 +199,15 @@ TELLING_SETTINGS = frozenset(
         *(f"{of}{name}" for of in ("", "log.") for name in ("retention.ms", "retention.bytes", "cleanup.policy")),
     }
 )
+
+
+def set_to(value: object) -> str:
+    """Return in words what a setting was set to; a removed one has the value of the next level, which no record names."""
+    return (
+        "removed" if value is Absent.NOT_APPLICABLE else f"set to {'unknown' if isinstance(value, Absent) else value}"
+    )
+
+
 WHOLE_TOPIC = -1
 """The partition number of an entry that concerns all partitions of a topic."""
 

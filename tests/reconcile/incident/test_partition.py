@@ -526,3 +526,20 @@ def test_what_retention_took_as_soon_as_a_setting_was_changed_is_told(of, name, 
         words == [f"since {name} was set to 2000 at {utc_words(0)}, retention has deleted what t-0 held below 60"]
     ) is is_told
     assert bool(words) is is_told
+
+
+def test_a_setting_that_was_removed_may_let_retention_take_records_too():
+    partition, topic = TopicPartition("t", 0), TopicPartition("t", WHOLE_TOPIC)
+    found = replace(explained(replica(1, [batch(60, 62, 0, 60)])), partition=partition, log_start_offset=60)
+    timeline = [
+        TimelineEntry(kind=EventKind(kind), time_ms=time_ms, topic_partition=where, detail=detail, citations=(HERE,))
+        for kind, time_ms, where, detail in (
+            ("config-change", -36_000_000, topic, {"name": "retention.ms", "value": "-1"}),
+            ("config-change", 0, topic, {"name": "retention.ms", "value": Absent.NOT_APPLICABLE}),
+            ("retention", 60_000, partition, {}),
+        )
+    ]
+
+    (told,) = [one.meaning for one in operations(timeline, [found]) if one.kind == "setting-changed"]
+
+    assert told == f"since retention.ms was removed at {utc_words(0)}, retention has deleted what t-0 held below 60"
