@@ -5,12 +5,12 @@ They are told by their first bytes and not by their names, and read piece by pie
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kforensics.source.mapped import EvidenceFile
 
@@ -109,14 +109,23 @@ def members_of(file: EvidenceFile, *, most: int | None = None) -> Iterator[str]:
         most: so many bytes of a compressed tar, and of what it holds, are looked through.
     """
     with suppress(*_archive_errors()):
-        yield from islice(_members_in(file, most), MOST_MEMBERS)
+        yield from (name for name, _ in islice(_members_in(file, most), MOST_MEMBERS))
 
 
-def _members_in(file: EvidenceFile, most: int | None) -> Iterator[str]:
+def heads_of(file: EvidenceFile, members: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield some files of a zip or a tar, each with its first bytes, inflated; the archive is read once for all of them."""
+    with suppress(*_archive_errors()):
+        for name, opened in islice(_members_in(file, None), MOST_MEMBERS):
+            stream = opened() if name in members else None
+            if stream is not None:
+                yield name, next(_of_member(iter(partial(stream.read, PIECE), b""), _ignored), b"")
+
+
+def _members_in(file: EvidenceFile, most: int | None) -> Iterator[tuple[str, Callable[[], IO[bytes] | None]]]:
     packing = packing_of(file.read(0, LONGEST_MAGIC))
     if packing == "zip":
         with _archive(file) as archive:
-            yield from (one.filename for one in archive.infolist() if not one.is_dir())
+            yield from ((one.filename, partial(archive.open, one)) for one in archive.infolist() if not one.is_dir())
     elif packing:
         chunks = islice(file.windows(PIECE), None if most is None else -(-most // PIECE))
         inflated = chunks if packing == "tar" else _streamed(chunks, packing, _ignored)
@@ -124,8 +133,8 @@ def _members_in(file: EvidenceFile, most: int | None) -> Iterator[str]:
         if packing_of(first) == "tar":
             limit = max(MOST_HELD, MOST_TIMES * file.size) if most is None else most
             whole = _limited(chain((first,), inflated), limit, _ignored)
-            stream = _Seekable(file) if packing == "tar" else _Piped(whole)
-            yield from (one.name for one in _tar(stream) if one.isfile())
+            tar = _tar(_Seekable(file) if packing == "tar" else _Piped(whole))
+            yield from ((one.name, partial(tar.extractfile, one)) for one in tar if one.isfile())
 
 
 def _ignored(_position: int, _words: str) -> None:

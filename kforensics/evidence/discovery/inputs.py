@@ -32,7 +32,7 @@ from kforensics.evidence.discovery.log_spans import (
     begins_like_a_log,
     has_kafkas_lines,
     holds_logs,
-    logs_among,
+    logs_in,
     packed_data,
 )
 from kforensics.evidence.model import Input, Problem
@@ -473,7 +473,10 @@ def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[Fou
             kind = file_input_kind(given, place.root)
             if with_server_logs and kind == FileKind.UNKNOWN.value and begins_like_a_log(place.root, is_named=True):
                 kind = FileKind.LOG_FILE.value
-            return [_simple(given, place.listings, kind, Shape.FILE)]
+            is_archive = kind == FileKind.LOG_FILE.value and _ARCHIVE.search(given.name) is not None
+            words = packed_data(place.root) if is_archive else ""
+            held = (Obstacle(WHOLE_INPUT, words),) if words else ()
+            return [_simple(given, place.listings, kind, Shape.FILE, held)]
         case Shape.PARTITION:
             return [_simple(given, place.listings, "partition", Shape.PARTITION)]
         case Shape.FILES:
@@ -692,9 +695,9 @@ def _in_archive(place: LogPlace) -> list[LogPlace]:
     try:
         with open_evidence(place.location) as file:
             members = list(members_of(file))
+            logs = logs_in(file, members)
     except EvidenceError:
         return [place]  # who reads it says why it can't be read
-    logs = logs_among(members)
     # One that has neither logs nor a data directory may be cut short: who reads it says so.
     is_whole = len(members) < 2 or not (logs or packed_data(place.location))
     return [place] if is_whole else [place._replace(member=one) for one in logs]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.errors import EvidenceError
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
-from kforensics.source.packed import members_of, packing_of, unpacked
+from kforensics.source.packed import heads_of, members_of, packing_of, unpacked
 from kforensics.source.ranges import Range, RangeRead, read_ranges
 from kforensics.source.walk import FoundFile, Listings, walk_files
 from kforensics.units import PACKED_ENDING
@@ -52,6 +52,18 @@ def logs_among(members: Iterable[str]) -> list[str]:
     kinds = {one: parse_file_name(one.rpartition("/")[2]).kind for one in members}
     found = (one for one, kind in kinds.items() if kind in {FileKind.LOG_FILE, FileKind.UNKNOWN})
     return sorted(found, key=lambda one: (kinds[one] is FileKind.UNKNOWN, _TEXT.search(one) is None))
+
+
+def logs_in(file: EvidenceFile, members: Sequence[str]) -> list[str]:
+    """Return the members of an archive that are to be read as logs: of many those alone that are called so, or begin with lines of Kafka."""
+    from kforensics.formats.log_lines.unwrap import has_known_line  # noqa: PLC0415 - as below
+
+    found = logs_among(members)
+    if len(found) <= MOST_CANDIDATES:
+        return found
+    named = {one for one in found if parse_file_name(one.rpartition("/")[2]).kind is FileKind.LOG_FILE}
+    shown = {name for name, head in heads_of(file, {*found} - named) if has_known_line(head[:HEAD_LENGTH])}
+    return [one for one in found if one in named or one in shown]
 
 
 def packed_data(path: Path) -> str:

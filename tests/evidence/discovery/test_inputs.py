@@ -8,6 +8,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, InputsRefused, NotADataDir
+from kforensics.evidence.discovery import log_spans
 from kforensics.evidence.discovery.inputs import find_inputs, find_logs, has_log_files, why_not_compared
 from kforensics.evidence.discovery.log_dirs import quorum_voters
 from kforensics.evidence.model import Input
@@ -374,3 +375,39 @@ def test_of_an_archive_with_logs_among_other_files_the_logs_are_found(tmp_path):
             archive.writestr(name, "a=b\n")
     settings = find_inputs([tmp_path / "server.log.zip"], with_server_logs=True)
     assert [""] == [one.member for one in find_logs(settings)]
+
+
+def test_of_an_archive_of_many_files_those_are_read_that_begin_with_lines_of_kafka(fixtures, tmp_path, monkeypatch):
+    opened, real = [], log_spans.log_head
+
+    def counted(*args):
+        opened.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(log_spans, "log_head", counted)
+    with tarfile.open(tmp_path / "sosreport.tar.xz", "w:xz") as archive:
+        for name, text in (
+            *((f"var/log/app-{number}.txt", "2026-01-01 12:00:00,000 INFO hello\n") for number in range(60)),
+            ("var/log/pod-of-kafka.txt", LINE),
+            ("opt/kafka/logs/server.log", "nothing that is known\n"),
+        ):
+            (tmp_path / "one").write_text(text)
+            archive.add(tmp_path / "one", name)
+    (tmp_path / "one").unlink()
+
+    found = find_logs(find_inputs([tmp_path / "sosreport.tar.xz"], with_server_logs=True, why_not=why_not_compared))
+
+    assert ["opt/kafka/logs/server.log", "var/log/pod-of-kafka.txt"] == sorted(one.member for one in found)
+    assert len(opened) <= 2 * log_spans.MOST_CANDIDATES
+
+
+def test_what_a_named_archive_holds_beside_its_logs_is_said(fixtures, tmp_path):
+    (tmp_path / "server.log").write_text(LINE)
+    with tarfile.open(tmp_path / "all.tgz", "w:gz") as archive:
+        archive.add(tmp_path / "server.log", "logs/server.log")
+        archive.add(fixtures / "unclean-election" / "broker-1", "broker-1")
+
+    (one,) = find_inputs([tmp_path / "all.tgz"], with_server_logs=True, why_not=why_not_compared).found
+
+    assert "log-file" == one.described.kind
+    assert ["unpack it" in obstacle.message for obstacle in one.walk() if isinstance(obstacle, Obstacle)] == [True]
