@@ -28,7 +28,7 @@ from kforensics.commands.predicting.log_starts import (
 from kforensics.commands.predicting.metadata_log import METADATA_DIRECTORY, MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, nearest_names
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.metadata.history import MetadataHistory
@@ -868,6 +868,9 @@ class NodeStarter:
         without = tuple(one for one in named if os.path.realpath(one) not in paths)
         # A copy has the name of its disk, or of the folder that is mounted there.
         unlike = tuple(one for one in without if names.isdisjoint(PurePath(one).parts[-2:]))
+        if len(named) == len(here):
+            # A copy may have any name; one that is nearly that of a disk is of another one, or mistyped.
+            unlike = tuple(one for one in unlike if nearest_names(PurePath(one).name, names))
         return unlike if len(named) <= len(here) else unlike or without
 
     def _likely_fate(self, directory: StartedDirectory) -> Fate:
