@@ -340,7 +340,7 @@ def test_what_happened_is_asked_of_the_partitions_alone_that_give_reason_for_it(
 @pytest.mark.parametrize(
     ("position", "recovered", "in_all", "also"),
     [
-        (200, 43, 56, "Also orders-0: recovery will discard records that no other log holds."),
+        (200, 43, 56, "Also orders-0: recovery will discard records of it."),
         (15_000, 29, 49, "Recovery will discard 29 committed records more there, behind damage."),
     ],
 )

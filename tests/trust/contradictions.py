@@ -450,10 +450,16 @@ def one_verdict(subject: Subject) -> Iterator[str]:
         if (
             name in graver
             or (name == "verify" and codes[graver[0]] == 3)
-            or (graver == ["verify"] and (name != "triage" or code))
+            or (graver == ["verify"] and (name != "triage" or code or _is_of_quorum(told["verify"])))
         ):
             continue
         yield f"{name}: {state(told[name])} ({headline(told[name])}); {graver[0]}: {state(told[graver[0]])} ({headline(told[graver[0]])})"
+
+
+def _is_of_quorum(verified: Document) -> bool:
+    """Whether only metadata logs are damaged: what a majority of the voters holds of them is copied again."""
+    grave = [one for one in verified["findings"] if one["severity"] in GRAVE]
+    return bool(grave) and all(one.get("topic") == "__cluster_metadata" for one in grave)
 
 
 def groups_beside_triage(subject: Subject) -> Iterator[str]:

@@ -198,7 +198,9 @@ def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
     for one in report.replicas:
         if one.truncation is not None:
             yield from _runs(one.view.replica, one.truncation.runs)
-    for holder in (*report.sole_holders, *report.unassigned_holders, *report.recovered):
+    # Nobody puts records of metadata back.
+    recovered = () if report.is_quorum else report.recovered
+    for holder in (*report.sole_holders, *report.unassigned_holders, *recovered):
         yield from _runs(holder.view.replica, holder.runs)
     for choice in (*report.costly_elections, *report.empty_elections):
         for view, truncation in choice.truncations:

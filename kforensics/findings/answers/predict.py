@@ -271,6 +271,7 @@ _OF_ENDS = frozenset(
     {
         ConcernKind.GONE,
         ConcernKind.MISSING,
+        ConcernKind.RECOVERY,
         ConcernKind.PROTOCOL,
         ConcernKind.TAIL,
         ConcernKind.LEADER,

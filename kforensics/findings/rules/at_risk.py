@@ -565,24 +565,41 @@ WORDS[ConcernKind.GONE] = ConcernWords(
 @AT_RISK
 def _recovery(compared: Compared) -> Iterator[Concern]:
     report, counts = compared.report, compared.report.recovered_counts
-    if counts is not None and (counts.certain or counts.possible):
+    views = [one.view for one in report.recovered if not report.is_observer(one.view)]
+    if report.is_quorum and counts is not None and views:
+        owners = {report.owner_of(view) for view in views}
+        ends = {name: one.view.log_end_offset for one in compared.live if (name := report.owner_of(one.view)) in owners}
+        cut = ", ".join(f"at {end:,} on {name}" for name, end in ends.items())
+        further = [report.owner_of(one) for one in compared.observers if one.log_end_offset > max(ends.values())]
+        copies = (
+            f" No voter copies back what {joined_by_and(further)} {form(len(further), 'holds', 'hold')} beyond that."
+            if further
+            else ""
+        )
+        detail = f"Snapshots aside, it then ends {cut}, and no majority of the voters is shown to hold more.{copies}"
+        yield compared.concern(State.UNKNOWN, ConcernKind.RECOVERY, views, records=counts.records, detail=detail)
+    elif counts is not None and (counts.certain or counts.possible):
         state = State.AT_RISK if counts.certain and compared.is_whole else State.MAYBE_AT_RISK
-        yield compared.concern(state, ConcernKind.RECOVERY, (one.view for one in report.recovered), counts)
+        yield compared.concern(state, ConcernKind.RECOVERY, views, counts)
 
 
 def _recovery_words(found: Concerns, items: Items) -> str:
     records = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
-    words = f"recovery at the start of {joined_by_and(owners_of(items))} will discard {records} of {partitions_of(items)} that no other log holds."
+    words = f"recovery at the start of {joined_by_and(owners_of(items))} will discard"
+    if found.state is State.UNKNOWN:
+        one = items[0][1]
+        return f"{words} {counted(one.records, 'record')} of the metadata log. {one.detail}"
+    words = f"{words} {records} of {partitions_of(items)} that no other log holds."
     return f"DATA AT RISK: {words}" if found.state is State.AT_RISK else words
 
 
 def _recovery_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
-    for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, *_RISKY)):
+    for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, *_RISKY, State.UNKNOWN)):
         yield Step(f"Copy the log of {owner} before it starts", copies_of(paths, items))
 
 
 WORDS[ConcernKind.RECOVERY] = ConcernWords(
-    short="recovery will discard records that no other log holds",
+    short="recovery will discard records of it",
     headline=_recovery_words,
     now=_recovery_now,
 )

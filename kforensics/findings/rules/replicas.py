@@ -323,13 +323,20 @@ def _recovery(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findi
     log = replica.view
     if log.truncated_by_recovery is None:
         return
-    dropped = log.sound_records_dropped
+    dropped, weight = log.sound_records_dropped, None
+    if dropped and report.is_quorum:
+        # What a majority of the voters holds, a voter or a broker copies again from their leader.
+        is_kept = report.leader_log is not None and all(
+            one.view.replica.owner != log.replica.owner for one in report.recovered
+        )
+        weight = Weight.NOTE if is_kept else Weight.DECIDE
     what = f"{dropped} sound records behind the first batch that fails" if dropped else "an unfinished batch at its end"
     yield _of(
         RECOVERY_DISCARDS if dropped else RECOVERY_OF_A_TAIL,
         report,
         log,
         f"start-up recovery of {report.owner_of(log)} will discard {what}; its log then ends at {log.log_end_offset}",
+        weight=weight,
         citations=(log.truncated_by_recovery,),
     )
 

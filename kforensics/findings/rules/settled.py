@@ -231,7 +231,8 @@ def _observers(compared: Compared) -> Iterator[Concern]:
         yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
     reports = {id(one.view): one for one in compared.report.replicas}
     ahead = [view for view in compared.observers if reports[id(view)].truncation is not None]
-    if ahead:
+    # Where recovery makes the voters' logs shorter, that concern says what the copies hold.
+    if ahead and not any(compared.report.is_voter(one.view) for one in compared.report.recovered):
         yield compared.concern(State.AGREE, ConcernKind.AHEAD, ahead)
 
 

@@ -13,7 +13,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_beside, load_lo
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 
 MOST_OFFSETS_COMPARED = 100_000
 """Offsets from the first common one in which a batch that is shared is looked for."""
@@ -110,7 +110,9 @@ def copies_of(
             known = copies if replica.is_log_known else unread
             view = load_beside(replica, copies[0].view if copies else None)
             known.append(LogCopy(view=view, rank=rank, is_final=is_final))
-            whole = log_as_it_lies(view) if view.truncated_by_recovery is not None else view
+            # What is discarded of a metadata log is no record of a partition that was lost.
+            is_cut = view.truncated_by_recovery is not None and replica.topic_partition.topic not in METADATA_TOPICS
+            whole = log_as_it_lies(view) if is_cut else view
             if whole.log_end_offset > view.log_end_offset and replica.is_log_known:
                 copies.append(LogCopy(view=whole, rank=rank, is_final=is_final, is_remnant=True, is_unstarted=True))
         if replica.deleted_segments:

@@ -178,10 +178,10 @@ class LoadedLog:
         return self.replica.is_read_whole and not self.left_out and not self.damage_before(self.log_end_offset)
 
 
-def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.loading`."""
+def load_log(replica: Replica, *, is_recovered: bool = True) -> LoadedLog:
+    """Return the replica after its broker has loaded it, by the rules of `protocol.loading`, or before a recovery that it is due."""
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
-    loaded = load_replica(replica)
+    loaded = load_replica(replica, is_recovered=is_recovered)
     segments, truncation = _kept(replica, loaded)
     batch_epochs = epochs_of(segments)
     state = loaded.state
@@ -215,7 +215,7 @@ def load_log(replica: Replica) -> LoadedLog:
 
 def log_as_it_lies(view: LoadedLog) -> LoadedLog:
     """Return a log as it is before the start of its broker, up to its last sound batch, with what recovery will discard."""
-    return load_log(replace(view.replica, clean_shutdown=True))
+    return load_log(replace(view.replica, clean_shutdown=True), is_recovered=False)
 
 
 def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
@@ -304,12 +304,12 @@ def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
     return like
 
 
-def load_replica(replica: Replica) -> KnownLoad:
+def load_replica(replica: Replica, *, is_recovered: bool = True) -> KnownLoad:
     """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
     """
-    is_metadata = replica.topic_partition.topic in METADATA_TOPICS
+    is_metadata = is_recovered and replica.topic_partition.topic in METADATA_TOPICS
     return load_known_log(
         [_known_segment(segment) for segment in replica.segments],
         clean_shutdown=replica.clean_shutdown and not is_metadata,

@@ -251,7 +251,7 @@ class PartitionJudge:
         reports.sort(key=lambda r: (not r.view.replica.is_live, order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
-        recovered = self._recovered(judge) if judge is not None and not unread else ()
+        recovered = self._recovered(judge) if judge is not None and (self.is_quorum or not unread) else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -424,10 +424,24 @@ class PartitionJudge:
         return tuple(one for one in found if one is not None)
 
     def _recovered(self, judge: CommitJudge) -> tuple[SoleHolder, ...]:
-        """Return the logs, as they lie, of which start-up recovery will discard sound records that no log holds then."""
-        recovering = () if self.is_quorum else (one for one in self.live if one.truncated_by_recovery)
-        found = (self._sole_holder(log_as_it_lies(one), self.live, judge) for one in recovering)
+        """Return the logs, as they lie, of which start-up recovery will discard sound records that no log holds then; of the metadata log what no majority of the voters is shown to hold."""
+        recovering = (one for one in self.live if one.truncated_by_recovery)
+        found = (
+            self._sole_holder(lies, self._keepers(lies, one), judge)
+            for one in recovering
+            for lies in [log_as_it_lies(one)]
+        )
         return tuple(one for one in found if one is not None and one.counts.records)
+
+    def _keepers(self, lies: LoadedLog, recovered: LoadedLog) -> Sequence[LoadedLog]:
+        """Return the logs of which one that holds what recovery discards shows that it is kept."""
+        if not self.is_quorum:
+            return self.live
+        voters = () if isinstance(self.assigned, Absent) else self.assigned
+        held = [one for one in self.live if one.replica.broker_id in voters]
+        held.sort(key=lambda one: -self.compared.held_until(lies, one))
+        # A majority holds what the shortest of its longest logs does.
+        return [*held[majority(len(voters)) - 1 :], recovered]
 
     def _distinct_counts(self, holders: Sequence[SoleHolder], judge: CommitJudge | None) -> CommittedCounts | None:
         if judge is None or not holders:

@@ -10,12 +10,13 @@ from kforensics.findings.answers.diff import WORDS, diff_answer, judged_partitio
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
+from kforensics.findings.model import Severity
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, Leadership, LoggedEnd
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
 from kforensics.reconcile.replicas.report import Verdict
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import Depth, OffsetRange, TopicPartition
 from kforensics.words import place_of_copy
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
@@ -176,6 +177,49 @@ def test_no_replica_truncates_is_not_said_beside_a_copy_of_the_metadata_log_that
     without = answer(judged(*voters, third, log(3, 60, name=QUORUM), facts=facts)).headline
     assert without.startswith("No replica will truncate; controller 2 lacks records")
     assert "beyond its leader's" not in without
+
+
+def cut_at(end, one):
+    """A replica whose batch at an offset is damaged, with sound ones behind it."""
+    (only,) = one.segments
+    place = Damage(
+        span=Span(end * 10, 100), kind=DamageKind.CRC, expected="1", found="2", offsets_lost=OffsetRange(end, end + 9)
+    )
+    rows = only.batches[only.batches["base_offset"] != end]
+    return replace(
+        one, segments=(replace(only, damage=(place,), batches=rows, record_count=50, recovered_end_offset=end),)
+    )
+
+
+def test_what_recovery_discards_of_the_only_voters_metadata_is_open_though_brokers_hold_it():
+    voter, copy = log(1, 60, name=QUORUM), log(2, 60, name=QUORUM)
+    report = judged(cut_at(20, voter), copy, facts=led(1, {1}, replicas=(1,)))
+    said = answer(report)
+
+    assert said.state is State.UNKNOWN
+    assert "recovery at the start of controller 1 will discard 30 records of the metadata log" in said.headline
+    assert "it then ends at 20 on controller 1, and no majority of the voters is shown to hold more." in said.headline
+    assert "No voter copies back what broker 2 holds beyond that." in said.headline
+    assert ["KF210"] == [one.code for one in partition_findings(report) if one.severity is Severity.WARNING]
+    # A broker that discards what the voter holds copies it again.
+    assert answer(judged(voter, cut_at(20, copy), facts=led(1, {1}, replicas=(1,)))).state is State.AGREE
+
+
+@pytest.mark.parametrize(
+    ("damaged", "state", "severities"),
+    [
+        (1, State.BEHIND, {Severity.NOTE}),
+        (2, State.UNKNOWN, {Severity.WARNING}),
+        (3, State.UNKNOWN, {Severity.WARNING}),
+    ],
+)
+def test_what_recovery_discards_of_a_voters_metadata_is_open_unless_a_majority_holds_it(damaged, state, severities):
+    voters = [log(broker, 60, name=QUORUM) for broker in (1, 2, 3)]
+    voters = [cut_at(20, one) if one.broker_id <= damaged else one for one in voters]
+    report = judged(*voters, facts=led(3, {1, 2, 3}))
+
+    assert state is answer(report).state
+    assert severities == {one.severity for one in partition_findings(report) if one.code == "KF210"}
 
 
 @pytest.mark.parametrize("given", [(1, 2), (1, 3), (2,)])
