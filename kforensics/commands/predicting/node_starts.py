@@ -522,8 +522,10 @@ class NodeStarter:
         voters = history.current_voters
         if self._is_controller:
             misfit, is_open = self._misfit(), any(one.reason == UNFINISHED for one in history.aborted)
-            if self._asked < FIRST_WITH_VOTERS_IN_LOG and (misfit or is_open):
-                words = misfit[1] if misfit else "The metadata log ends inside a transaction"
+            # Such a controller may read the log from its start, where a later snapshot has what is missing.
+            if self._asked < FIRST_WITH_VOTERS_IN_LOG and (misfit or is_open or history.gaps):
+                words = "lacks records" if history.gaps else "ends inside a transaction"
+                words = misfit[1] if misfit else f"The metadata log {words}"
                 yield f"{words}, and what a controller of this version makes of it is not known"
             return
         if not self._node.is_kraft or not voters or not around.is_of_one_moment or self._asked < FIRST_KRAFT:
@@ -799,11 +801,9 @@ class NodeStarter:
             return None
         first = max((one.end_offset for one in history.snapshots), default=0)
         end = opened.load.log_end_offset
-        found = ((name, when.offset) for name, when in history.unapplied if when.offset >= first)
-        name, offset = next(found, ("", 0))
-        if not name or not (isinstance(end, Absent) or offset < end):
-            return None
-        return name, f"{name} at offset {offset} of the metadata log fits nothing before it"
+        name, offset = next(((one, when.offset) for one, when in history.unapplied if when.offset >= first), ("", 0))
+        is_read = name and (isinstance(end, Absent) or offset < end)
+        return (name, f"{name} at offset {offset} of the metadata log fits nothing before it") if is_read else None
 
     def _migration_refusal(self) -> Refusal | None:
         """Why it exits once it is the active controller."""
