@@ -166,7 +166,7 @@ class Node:
                 "controller.quorum.voters": f"1@127.0.0.1:{controller}",
                 "controller.listener.names": "CONTROLLER",
                 "metadata.log.max.record.bytes.between.snapshots": 1_000,
-                "initial.broker.registration.timeout.ms": 20_000,
+                "initial.broker.registration.timeout.ms": 10_000,
                 "listeners": ",".join(listeners[role] for role in self.roles.split(",")),
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             }
