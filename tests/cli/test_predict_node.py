@@ -532,8 +532,9 @@ def test_a_level_without_place_for_the_eligible_leader_replicas_that_a_feature_a
     assert predict(capsys, node, "--kafka", "4.1.0")[0]["starts"][0]["outcome"] == outcome
 
 
-def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not_known(
-    node, apart, capsys, monkeypatch
+@pytest.mark.parametrize(("gap", "last"), [(0, "BeginTransactionRecord"), (3, "NoOpRecord")])
+def test_what_a_controller_before_3_9_makes_of_an_open_transaction_or_of_a_gap_is_not_known(
+    node, apart, capsys, monkeypatch, gap, last
 ):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
     (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
@@ -542,9 +543,9 @@ def test_what_a_controller_before_3_9_makes_of_a_transaction_that_is_open_is_not
     lowered = ({"name": name, "feature_level": 19 if name == "metadata.version" else 0} for name in levels)
     records = [
         *(metadata_record("FeatureLevelRecord", one) for one in lowered),
-        metadata_record("BeginTransactionRecord", {}),
+        metadata_record(last, {}),
     ]
-    batch = metadata_batch(history.end_offset, records, epoch=history.last_epoch)
+    batch = metadata_batch(history.end_offset + gap, records, epoch=history.last_epoch)
     log.write_bytes(log.read_bytes() + batch)
 
     started = predict(capsys, node, apart, "--kafka", "3.8.1")[0]["starts"][0]
