@@ -680,7 +680,7 @@ def _edited(
     node = base.copied_to(work / re.sub(r"\W", "-", name), base.ports if is_named else free_ports(2))
     try:
         edit(node.controller if is_controller and node.controller is not None else node)
-    except (ValueError, StopIteration, OSError):
+    except (ValueError, IndexError, StopIteration, OSError):
         return None
     try:
         return node, predicted(node)
