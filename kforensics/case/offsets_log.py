@@ -152,12 +152,8 @@ class OffsetsLog:
     def _exchanged(self) -> int | None:
         """The broker of its log, where that is known to have come back with another disk."""
         broker = self.place.state.broker_id
-        is_known = (
-            any(one.other_disk for one in self._leadership.restarts.get(broker, ()))
-            if isinstance(broker, int)
-            else False
-        )
-        return broker if is_known and isinstance(broker, int) else None
+        restarts = self._leadership.restarts.get(broker, ()) if isinstance(broker, int) else ()
+        return broker if isinstance(broker, int) and any(one.other_disk for one in restarts) else None
 
     def _holds_discarded(self, election: UncleanElection) -> bool:
         """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""

@@ -22,6 +22,7 @@ from kforensics.damage import Absent
 from kforensics.source.mapped import scan_directory, status_of
 from kforensics.source.naming import (
     LOST_AND_FOUND,
+    REMOTE_INDEX_CACHE,
     FileKind,
     FileName,
     PartitionDirectoryName,
@@ -377,7 +378,7 @@ def walk_directory(listings: Listings, log_dir: str, name: str) -> Iterator[Foun
 
 
 _DIRECTORIES = {
-    "remote-log-index-cache": DirectoryKind.REMOTE_INDEX_CACHE,
+    REMOTE_INDEX_CACHE: DirectoryKind.REMOTE_INDEX_CACHE,
     LOST_AND_FOUND: DirectoryKind.LOST_AND_FOUND,
 }
 

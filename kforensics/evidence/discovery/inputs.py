@@ -32,6 +32,7 @@ from kforensics.evidence.discovery.log_spans import (
     begins_like_a_log,
     has_kafkas_lines,
     holds_logs,
+    is_of_data_dir,
     logs_in,
     packed_data,
 )
@@ -423,7 +424,7 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
         listings = Listings(path.resolve())
         files = (one.path for one in islice(walk_files(listings), MOST_HEADS) if isinstance(one, FoundFile))
         packed = tuple(_packed_data_dirs(path, files))
-        logs = with_server_logs and store_of(path).is_here and holds_logs(path.resolve())
+        logs = with_server_logs and store_of(path).is_here and holds_logs(listings)
         if not inside and not logs:
             if packed:
                 raise NotADataDir(
@@ -699,5 +700,5 @@ def _in_archive(place: LogPlace) -> list[LogPlace]:
     except EvidenceError:
         return [place]  # who reads it says why it can't be read
     # One that has neither logs nor a data directory may be cut short: who reads it says so.
-    is_whole = len(members) < 2 or not (logs or packed_data(place.location))
+    is_whole = len(members) < 2 or not (logs or any(map(is_of_data_dir, members)))
     return [place] if is_whole else [place._replace(member=one) for one in logs]

@@ -15,6 +15,7 @@ from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     LOST_AND_FOUND,
+    REMOTE_INDEX_CACHE,
     DirectoryState,
     FileKind,
     parse_file_name,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _META = "meta.properties"
-_CACHE = "remote-log-index-cache"
 SMALL_FILE_LIMIT = 1 << 20
 """Bytes that the small files of a log directory may have; real ones have some hundred."""
 
@@ -128,7 +128,7 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
 def _logs_inside(listings: Listings, path: str, names: "_Names") -> Iterator[str]:
     yield from (one for one in sorted(names.files) if parse_file_name(one).kind is FileKind.LOG_FILE)
     for folder in names.folders:
-        for entry in listings.each(join(path, folder)) if folder not in {LOST_AND_FOUND, _CACHE} else ():
+        for entry in listings.each(join(path, folder)) if folder not in {LOST_AND_FOUND, REMOTE_INDEX_CACHE} else ():
             if not entry.is_directory and parse_file_name(entry.name).kind is FileKind.LOG_FILE:
                 yield join(folder, entry.name)
 
@@ -189,7 +189,7 @@ def _version_floor(
             (3, 7),
             "broker epoch in .kafka_cleanshutdown",
         ),
-        (_CACHE in names.folders, (3, 6), "index cache of tiered storage"),
+        (REMOTE_INDEX_CACHE in names.folders, (3, 6), "index cache of tiered storage"),
         ("bootstrap.checkpoint" in files, (3, 3), "bootstrap.checkpoint"),
         ("__cluster_metadata-0" in names.metadata, (3, 0), "metadata log"),
         ("@metadata-0" in names.metadata, (2, 8), "metadata log of the KRaft preview"),

@@ -6,7 +6,8 @@ compressed file can't be seen without inflating all of it: it is written before 
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,11 +57,11 @@ def logs_among(members: Iterable[str]) -> list[str]:
 
 def logs_in(file: EvidenceFile, members: Sequence[str]) -> list[str]:
     """Return the members of an archive that are to be read as logs: of many those alone that are called so, or begin with lines of Kafka."""
-    from kforensics.formats.log_lines.unwrap import has_known_line  # noqa: PLC0415 - as below
-
     found = logs_among(members)
     if len(found) <= MOST_CANDIDATES:
         return found
+    from kforensics.formats.log_lines.unwrap import has_known_line  # noqa: PLC0415 - as below
+
     named = {one for one in found if parse_file_name(one.rpartition("/")[2]).kind is FileKind.LOG_FILE}
     shown = {name for name, head in heads_of(file, {*found} - named) if has_known_line(head[:HEAD_LENGTH])}
     return [one for one in found if one in named or one in shown]
@@ -70,13 +71,14 @@ def packed_data(path: Path) -> str:
     """Return what to do about an archive that has a data directory in it, as the predicate of a sentence; empty for any other file."""
     try:
         with open_evidence(path) as file:
-            found = next(filter(_is_of_data_dir, members_of(file, most=MOST_INFLATED)), "")
+            found = next(filter(is_of_data_dir, members_of(file, most=MOST_INFLATED)), "")
     except EvidenceError:
         return ""
     return f"an archive of a data directory ({found}): unpack it, and name what comes out" if found else ""
 
 
-def _is_of_data_dir(member: str) -> bool:
+def is_of_data_dir(member: str) -> bool:
+    """Whether a member of an archive is a file that only data directories hold."""
     folder, _, name = member.rpartition("/")
     is_partition = parse_partition_directory(folder.rpartition("/")[2]) is not None
     return name in LOG_DIR_MARKERS or (is_partition and parse_file_name(name).kind is FileKind.SEGMENT)
@@ -100,28 +102,28 @@ def begins_like_a_log(path: Path, *, is_named: bool = False) -> bool:
     Args:
         is_named: whether a person named it: then a message without time and level is enough, as people paste it.
     """
-    try:
-        with open_evidence(path) as file:
-            return is_log_file(file, is_named=is_named)
-    except EvidenceError:
-        return False
+    return _begins(path, partial(looks_like_log, is_named=is_named))
 
 
 def has_kafkas_lines(path: Path) -> bool:
     """Whether the beginning of the file at a path has a line of Kafka: of a file that nobody named and whose name says nothing."""
     from kforensics.formats.log_lines.unwrap import has_known_line  # noqa: PLC0415 - as above
 
+    return _begins(path, has_known_line)
+
+
+def _begins(path: Path, is_meant: Callable[[bytes], bool]) -> bool:
     try:
         with open_evidence(path) as file:
-            return any(map(has_known_line, _heads(file)))
+            return any(map(is_meant, _heads(file)))
     except EvidenceError:
         return False
 
 
-def holds_logs(root: Path) -> bool:
+def holds_logs(listings: Listings) -> bool:
     """Whether any file below a directory begins like a broker's log."""
-    files = (item for item in walk_files(Listings(root)) if isinstance(item, FoundFile))
-    return any(begins_like_a_log(root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))
+    files = (item for item in walk_files(listings) if isinstance(item, FoundFile))
+    return any(begins_like_a_log(listings.root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))
 
 
 MARGIN_MS = 24 * 3_600_000

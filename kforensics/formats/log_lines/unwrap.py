@@ -104,9 +104,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
     """Return whether the bytes hold a line of a broker's log; in a file that is named as one a message without time and level is enough."""
-    encoding = encoding_of(head)
-    text = plain(b"".join(one_object_a_line([head])) if encoding.name == "utf-8" else head, encoding)
-    for line in text.splitlines()[:2_000]:
+    for line in _first_lines(head):
         shown = line[: 1 << 13]
         level = LEVEL.search(shown)
         if level is not None and stamps_in(shown[: level.start()] or shown[:100]):
@@ -125,10 +123,14 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
 
 def has_known_line(head: bytes) -> bool:
     """Return whether the bytes hold a line with a time, a level and a message of Kafka: other programs write the first two as well."""
+    lines = (line[: 1 << 13] for line in _first_lines(head))
+    return any(LEVEL.search(one) and stamps_in(one) and find_message(one) is not None for one in lines)
+
+
+def _first_lines(head: bytes) -> list[bytes]:
     encoding = encoding_of(head)
     text = plain(b"".join(one_object_a_line([head])) if encoding.name == "utf-8" else head, encoding)
-    lines = (line[: 1 << 13] for line in text.splitlines()[:2_000])
-    return any(LEVEL.search(one) and stamps_in(one) and find_message(one) is not None for one in lines)
+    return text.splitlines()[:2_000]
 
 
 def line_moment(line: bytes, layout: Layout | None = None) -> LineTime:
